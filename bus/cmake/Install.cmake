@@ -1,0 +1,24 @@
+# What `cmake --install` puts where: library, CLI, headers, pkg-config file, CMake package.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/commandbus)
+set(generated ${CMAKE_CURRENT_BINARY_DIR}/package)
+
+install(TARGETS commandbus EXPORT commandbus-targets FILE_SET HEADERS)
+install(TARGETS commandbus-cli)
+install(FILES cli/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME commandbus OPTIONAL)
+
+install(EXPORT commandbus-targets NAMESPACE commandbus:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/commandbus-config.cmake.in ${generated}/commandbus-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${generated}/commandbus-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${generated}/commandbus-config.cmake ${generated}/commandbus-config-version.cmake
+        DESTINATION ${package_dir})
+
+# The prefix is found from where the .pc file lies, so `cmake --install --prefix` may move it.
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+configure_file(cmake/commandbus.pc.in ${generated}/commandbus.pc @ONLY)
+install(FILES ${generated}/commandbus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

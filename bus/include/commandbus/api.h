@@ -1,0 +1,16 @@
+/* What every public header needs: visibility and the attributes that let compilers check callers. */
+#ifndef COMMANDBUS_API_H
+#define COMMANDBUS_API_H
+
+#include <stddef.h> /* A file of macros alone is no translation unit: the header check needs one. */
+
+/* Exported from the shared library; everything else is hidden. */
+#define CB_API __attribute__((visibility("default")))
+
+/* Argument `fmt` is a printf format whose values start at argument `first` (0 for a va_list). */
+#define CB_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+
+/* Ignoring the result is a bug. */
+#define CB_NODISCARD __attribute__((warn_unused_result))
+
+#endif

@@ -1,0 +1,11 @@
+/* A numbered SQL file compiled into the library. See bus/cmake/EmbedSql.cmake. */
+#ifndef CB_SQL_FILE_H
+#define CB_SQL_FILE_H
+
+typedef struct {
+    int version;
+    const char *name; /* The file name without its number and ".sql". */
+    const char *text;
+} cb_sql_file;
+
+#endif

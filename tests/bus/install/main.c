@@ -1,0 +1,11 @@
+/* The smallest program that uses the installed library. */
+#include <commandbus/version.h>
+#include <stdio.h>
+
+const char *another(void);
+
+int main(void)
+{
+    printf("%s %s\n", another(), cb_version_string());
+    return 0;
+}

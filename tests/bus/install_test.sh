@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# A program outside this tree builds against the installed library, by CMake and by pkg-config.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+read -ra instrument <<<"$COMMANDBUS_INSTRUMENT"
+export LD_LIBRARY_PATH=
+
+cmake --install "$COMMANDBUS_BUILD_DIR" --prefix "$prefix" >/dev/null
+cp -R "$here/install" "$work/program"
+library=$(find "$prefix" -name libcommandbus.so)
+libdir=$(dirname "$library")
+passed=0 failed=0
+
+# check WHAT COMMAND...: one counted test.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what" && cat "$work/log"
+    fi
+}
+
+by_cmake() {
+    cmake -G Ninja -S "$work/program" -B "$work/by-cmake" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_FLAGS="$COMMANDBUS_INSTRUMENT" && cmake --build "$work/by-cmake" &&
+        "$work/by-cmake/program"
+}
+by_pkg_config() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs commandbus) || return
+    # shellcheck disable=SC2086 # flags are words
+    "$CC" "${instrument[@]}" -o "$work/by-pc" "$work/program"/*.c $flags "-Wl,-rpath,$libdir" &&
+        "$work/by-pc"
+}
+only_cb_symbols_are_exported() {
+    nm -D --defined-only "$library" >"$work/symbols" &&
+        grep -q ' cb_version_string$' "$work/symbols" &&
+        ! awk '{ print $NF }' "$work/symbols" | grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)'
+}
+
+check "the installed CLI finds its library" "$prefix/bin/commandbus" --version
+check "a CMake project finds the package" by_cmake
+check "cc with pkg-config finds the library" by_pkg_config
+check "the library exports cb_ symbols only" only_cb_symbols_are_exported
+
+echo "$passed passed, $failed failed"
+((failed == 0))
