@@ -1,0 +1,26 @@
+/* Batches of commands. */
+#ifndef COMMANDBUS_BATCH_H
+#define COMMANDBUS_BATCH_H
+
+#include <commandbus/send.h>
+
+typedef struct {
+    const char *domain;      /* required: the members' domain */
+    const char *name;        /* for people [none] */
+    const char *custom_data; /* JSON [none] */
+    const char *reply_to;    /* where the completion message goes [nowhere] */
+    const char *batch_id;    /* [a new one] */
+} cb_batch_options;
+
+/* Creates the batch and sends its commands, one transaction. The members' domain and batch_id are
+ * the batch's. An empty batch is refused: it could never complete. */
+CB_API bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *commands,
+                            size_t n, cb_uuid *ret, cb_error *e) CB_NODISCARD;
+
+/* Closes those of these batches whose members are all done (all open batches when n is 0), each
+ * exactly once. To be called after a settle has committed; housekeeping repeats it. *closed may be
+ * NULL. */
+CB_API bool cb_batch_close(cb_db *db, const cb_uuid *batches, size_t n, size_t *closed,
+                           cb_error *e) CB_NODISCARD;
+
+#endif

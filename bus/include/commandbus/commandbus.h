@@ -1,0 +1,21 @@
+/* All of the bus in one include. */
+#ifndef COMMANDBUS_H
+#define COMMANDBUS_H
+
+#include <commandbus/batch.h>
+#include <commandbus/db.h>
+#include <commandbus/domain.h>
+#include <commandbus/error.h>
+#include <commandbus/lease.h>
+#include <commandbus/migrate.h>
+#include <commandbus/outcome.h>
+#include <commandbus/purge.h>
+#include <commandbus/query.h>
+#include <commandbus/receive.h>
+#include <commandbus/send.h>
+#include <commandbus/settle.h>
+#include <commandbus/tsq.h>
+#include <commandbus/uuid.h>
+#include <commandbus/version.h>
+
+#endif

@@ -1,0 +1,45 @@
+/* A connection to the database.
+ *
+ * Thread-safety: a cb_db and everything opened on it belong to one thread at a time; different
+ * handles are independent. The library keeps no globals. */
+#ifndef COMMANDBUS_DB_H
+#define COMMANDBUS_DB_H
+
+#include <commandbus/api.h>
+#include <commandbus/error.h>
+#include <commandbus/owned.h>
+#include <stdbool.h>
+
+typedef struct cb_db cb_db;
+struct pg_conn; /* libpq's PGconn */
+
+/* Connects. `url` is a libpq connection string or URL; its password never appears in a message.
+ * Fails with CB_LOST when nobody answers and CB_DENIED when the login is refused. */
+CB_API bool cb_db_open(const char *url, cb_db **ret, cb_error *e) CB_NODISCARD;
+
+/* Works on a connection of the caller's, for example inside its own transaction. The connection
+ * is borrowed: it must outlive the handle, and neither cb_db_free nor cb_db_reconnect closes it. */
+CB_API bool cb_db_borrow(struct pg_conn *conn, cb_db **ret, cb_error *e) CB_NODISCARD;
+
+/* Closes the connection unless it is borrowed. NULL is fine. */
+CB_API void cb_db_free(cb_db *db);
+DEFINE_OWNED(cb_db, cb_db_free)
+
+/* Drops what is left of the connection and connects anew with the same URL. */
+CB_API bool cb_db_reconnect(cb_db *db, cb_error *e) CB_NODISCARD;
+
+/* True after a CB_LOST: every call fails until cb_db_reconnect. */
+CB_API bool cb_db_is_lost(const cb_db *db);
+
+/* The file descriptor of the connection, for poll; -1 when lost. */
+CB_API int cb_db_socket(const cb_db *db);
+
+/* A transaction around several calls, for example two sends that must both happen. */
+CB_API bool cb_db_begin(cb_db *db, cb_error *e) CB_NODISCARD;
+CB_API bool cb_db_commit(cb_db *db, cb_error *e) CB_NODISCARD;
+CB_API bool cb_db_rollback(cb_db *db, cb_error *e);
+
+/* Fails with CB_SCHEMA or CB_SCHEMA_TOO_NEW unless this binary can work on the schema it finds. */
+CB_API bool cb_db_check_schema(cb_db *db, cb_error *e) CB_NODISCARD;
+
+#endif

@@ -1,0 +1,28 @@
+/* Ownership by scope: an OWNED(T) local is freed when its block ends, unless it was taken.
+ *
+ *     OWNED(cb_db) db = NULL;
+ *     if (!cb_db_open(url, &db, e))
+ *         return false;
+ *     *ret = cb_db_take(&db);
+ */
+#ifndef COMMANDBUS_OWNED_H
+#define COMMANDBUS_OWNED_H
+
+#include <stddef.h>
+
+#define OWNED(T) __attribute__((cleanup(T##_drop))) T *
+
+#define DEFINE_OWNED(T, free_fn)                                                                   \
+    static inline void T##_drop(T **p)                                                             \
+    {                                                                                              \
+        if (*p)                                                                                    \
+            free_fn(*p);                                                                           \
+    }                                                                                              \
+    static inline T *T##_take(T **p)                                                               \
+    {                                                                                              \
+        T *t = *p;                                                                                 \
+        *p = NULL;                                                                                 \
+        return t;                                                                                  \
+    }
+
+#endif

@@ -1,0 +1,44 @@
+/* Sending commands. */
+#ifndef COMMANDBUS_SEND_H
+#define COMMANDBUS_SEND_H
+
+#include <commandbus/db.h>
+#include <commandbus/uuid.h>
+#include <stddef.h>
+
+/* What to send. Strings are borrowed for the call; what is NULL or 0 takes its default. */
+typedef struct {
+    const char *domain;         /* required */
+    const char *command_type;   /* required */
+    const char *data;           /* a JSON object [{}] */
+    const char *command_id;     /* the idempotency key [a new one] */
+    const char *correlation_id; /* [a new one] */
+    const char *reply_to;       /* a registered reply queue [no reply] */
+    const char *batch_id;       /* an open batch [none] */
+    const char *headers;        /* a JSON object [none] */
+    int max_attempts;           /* [the worker's setting for the domain] */
+    int timeout_seconds;        /* one run of the handler [the worker's setting] */
+    double delay_seconds;       /* visible this much later [0] */
+} cb_send;
+
+/* One command, one transaction (the caller's if one is open). `ret` may be NULL. */
+CB_API bool cb_send_command(cb_db *db, const cb_send *command, cb_uuid *ret,
+                            cb_error *e) CB_NODISCARD;
+
+/* Called after each chunk; false stops before the next one. */
+typedef bool cb_send_progress(size_t sent, size_t total, void *arg);
+
+typedef struct {
+    size_t chunk; /* Commands in one transaction [1000]. */
+    cb_send_progress *progress;
+    void *arg;
+} cb_send_many_options;
+
+/* Checks all of them first (duplicates over the whole request too), then sends chunk by chunk, each
+ * all or nothing; inside the caller's transaction all of them are. `ret`, unless NULL, is an array
+ * of n ids to fill. *sent tells how many are durable, also on failure; it may be NULL. */
+CB_API bool cb_send_many(cb_db *db, const cb_send *commands, size_t n,
+                         const cb_send_many_options *options, cb_uuid *ret, size_t *sent,
+                         cb_error *e) CB_NODISCARD;
+
+#endif

@@ -1,0 +1,46 @@
+/* Settling: writing outcomes, many at once, each guarded by its fence. */
+#ifndef COMMANDBUS_SETTLE_H
+#define COMMANDBUS_SETTLE_H
+
+#include <commandbus/db.h>
+#include <commandbus/outcome.h>
+#include <commandbus/uuid.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+    CB_SETTLED,
+    CB_ALREADY, /* This fence has its outcome: a resend after a lost COMMIT. */
+    CB_BUSY,    /* Somebody holds the row: bring it again with the next flush. */
+    CB_STALE,   /* The fence was lost: audited STALE_OUTCOME, nothing changed. */
+} cb_verdict;
+
+CB_API const char *cb_verdict_name(cb_verdict verdict);
+
+/* One outcome. Strings are borrowed for the call. */
+typedef struct {
+    const char *domain;
+    cb_uuid command_id;
+    int64_t lease_no;
+    cb_outcome outcome;
+    const char *result;        /* JSON value of a success, or NULL */
+    const char *error_code;    /* for all but a success */
+    const char *error_message; /* or NULL */
+    double retry_seconds;      /* transient and interrupted: visible again after this long */
+
+    cb_verdict verdict; /* out */
+} cb_settlement;
+
+/* Writes n outcomes of any domains in one transaction, and answers per item. On CB_LOST nobody
+ * knows whether it committed: call again with the same items, the verdicts tell. An error of class
+ * CB_DATA concerns some item: halve the batch until the culprit is alone (cb_settle_each does). */
+CB_API bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n,
+                      cb_error *e) CB_NODISCARD;
+
+/* The same, but an item that the database does not take never spoils its batch: the batch is halved
+ * until the culprit is alone, which is then settled permanent as SETTLE_REFUSED. *refused, unless
+ * NULL, counts those. */
+CB_API bool cb_settle_each(cb_db *db, const char *worker, cb_settlement *items, size_t n,
+                           size_t *refused, cb_error *e) CB_NODISCARD;
+
+#endif

@@ -1,0 +1,22 @@
+/* Ids as text, 36 characters and a NUL. */
+#ifndef COMMANDBUS_UUID_H
+#define COMMANDBUS_UUID_H
+
+#include <commandbus/api.h>
+#include <stdbool.h>
+
+typedef struct {
+    char text[37];
+} cb_uuid;
+
+/* A UUID of version 7: ids made one after the other sort in that order, which keeps index
+ * insertions on few pages. Thread-safe. */
+CB_API cb_uuid cb_uuid_new(void);
+
+/* The same id for the same (namespace, name), always (version 5). */
+CB_API cb_uuid cb_uuid_from_name(const cb_uuid *space, const char *name);
+
+/* False unless `text` is a UUID in its usual 36 characters; *ret is then lower case. */
+CB_API bool cb_uuid_parse(const char *text, cb_uuid *ret);
+
+#endif

@@ -1,0 +1,181 @@
+-- The tables of commands, batches, audit and the fleet. Those of processes follow in their own file.
+
+CREATE TABLE commandbus.domain (
+    domain        text        PRIMARY KEY,
+    -- 0: no limit over the fleet. Otherwise receive() keeps live leases at or below it.
+    fleet_limit   integer     NOT NULL DEFAULT 0 CHECK (fleet_limit >= 0),
+    payload_limit integer     NOT NULL DEFAULT 1048576 CHECK (payload_limit > 0),
+    created_at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- Where replies and completion messages may go; a commands queue is never among them.
+CREATE TABLE commandbus.reply_queue (
+    queue_name text        PRIMARY KEY,
+    domain     text        NOT NULL REFERENCES commandbus.domain,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- An enum and not a checked text: the server parses a CHECK anew for each statement, which at one
+-- command a statement costs as much as an index insertion.
+CREATE TYPE commandbus.command_status AS ENUM
+    ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELED', 'IN_TROUBLESHOOTING_QUEUE');
+
+-- One row a command, from send to retention. Fixed-width columns come first (no padding), the
+-- payload last: an update that leaves it alone writes a short WAL record.
+CREATE TABLE commandbus.command_metadata (
+    command_id      uuid        NOT NULL,
+    correlation_id  uuid        NOT NULL,
+    batch_id        uuid,
+    -- The one message in the domain's queue that stands for this command. Kept after the end, so
+    -- that a message which outlived its command is recognised.
+    msg_id          bigint      NOT NULL,
+    -- The fence: grows at every claim, never reset.
+    lease_no        bigint      NOT NULL DEFAULT 0,
+    lease_until     timestamptz,
+    created_at      timestamptz NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    completed_at    timestamptz,
+    -- Set while the command is in the troubleshooting queue.
+    tsq_at          timestamptz,
+    -- The budget: runs charged against max_attempts since the last operator retry.
+    status          commandbus.command_status NOT NULL,
+    attempts        integer     NOT NULL DEFAULT 0,
+    -- NULL until the first claim when the sender left it to the domain.
+    max_attempts    integer,
+    timeout_seconds integer,
+    domain          text        NOT NULL,
+    command_type    text        NOT NULL,
+    reply_to        text,
+    lease_owner     text,
+    error_type      text,
+    error_code      text,
+    error_message   text,
+    result          jsonb,
+    headers         jsonb,
+    data            jsonb       NOT NULL
+) WITH (
+    -- Every command is updated at least twice (claim, settle), and no index below holds a column
+    -- that these change: with half a page free both are HOT and touch no index.
+    fillfactor = 50,
+    -- The dead versions are pruned by HOT; vacuum is for what retries and retention leave.
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+
+-- The duplicate check, and every look-up by id. command_id first: it decides the comparison.
+CREATE UNIQUE INDEX command_metadata_key ON commandbus.command_metadata (command_id, domain);
+-- From a claimed message to its command. Ascending, so insertion stays on the rightmost page.
+CREATE INDEX command_metadata_message ON commandbus.command_metadata (msg_id, domain);
+-- Lists by time, and retention from the oldest on.
+CREATE INDEX command_metadata_created ON commandbus.command_metadata (created_at);
+-- Counts of a batch, and "is one still open?", asked from the last sent backwards.
+CREATE INDEX command_metadata_batch ON commandbus.command_metadata (batch_id, msg_id)
+    WHERE batch_id IS NOT NULL;
+-- The troubleshooting queue, oldest first. On tsq_at and not on status: a predicate on status
+-- would make every transition of every command a non-HOT update.
+CREATE INDEX command_metadata_tsq ON commandbus.command_metadata (domain, tsq_at)
+    WHERE tsq_at IS NOT NULL;
+
+-- Append-only, one row a transition. No primary key: nothing refers to a row, and a second index
+-- would cost more than everything else about the insert.
+CREATE TABLE commandbus.audit (
+    id         bigint      GENERATED ALWAYS AS IDENTITY (CACHE 100),
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    command_id uuid,
+    lease_no   bigint,
+    attempt    integer,
+    domain     text        NOT NULL,
+    event_type text        NOT NULL,
+    worker     text,
+    operator   text,
+    -- The login of who sent or decided; a worker's rows name the worker.
+    db_user    text,
+    details    jsonb
+) WITH (
+    -- Never updated, so pages are filled; inserts alone must trigger the freeze that keeps
+    -- anti-wraparound vacuums small.
+    fillfactor = 100,
+    autovacuum_vacuum_insert_scale_factor = 0.1
+);
+-- The trail of one command.
+CREATE INDEX audit_command ON commandbus.audit (command_id);
+-- Time ranges and retention: rows arrive in time order, so a few kilobytes are enough.
+CREATE INDEX audit_at ON commandbus.audit USING brin (at) WITH (pages_per_range = 32);
+
+CREATE TABLE commandbus.batch (
+    batch_id     uuid        PRIMARY KEY,
+    domain       text        NOT NULL,
+    name         text,
+    batch_type   text        NOT NULL CHECK (batch_type IN ('COMMAND', 'PROCESS')),
+    status       text        NOT NULL CHECK (status IN
+        ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'COMPLETED_WITH_FAILURES')),
+    custom_data  jsonb,
+    reply_to     text,
+    -- Frozen when the batch closes, NULL before: until then the rows are the count.
+    total        integer,
+    completed    integer,
+    failed       integer,
+    canceled     integer,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    started_at   timestamptz,
+    completed_at timestamptz
+) WITH (fillfactor = 70);
+-- What housekeeping looks through.
+CREATE INDEX batch_open ON commandbus.batch (created_at) WHERE completed_at IS NULL;
+-- Asked by every claim: is there a batch that has not started?
+CREATE INDEX batch_pending ON commandbus.batch (domain) WHERE status = 'PENDING';
+
+-- Leases of domains with a fleet_limit, one row a holder. A holder that fell silent keeps its row
+-- until its lease and its handler's timeout are over, also when the command was claimed again.
+CREATE TABLE commandbus.fleet_lease (
+    command_id  uuid        NOT NULL,
+    lease_no    bigint      NOT NULL,
+    held_until  timestamptz NOT NULL,
+    domain      text        NOT NULL,
+    worker      text        NOT NULL,
+    PRIMARY KEY (domain, command_id, lease_no)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Who sleeps on a queue: a sender notifies only then. Unlogged: a crash wakes everybody anyway.
+CREATE UNLOGGED TABLE commandbus.sleeper (
+    queue_name text        NOT NULL,
+    worker     text        NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (queue_name, worker)
+) WITH (
+    -- A handful of rows rewritten all day: leave room, vacuum by count.
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500
+);
+
+-- Heartbeats of instances: what `commandbus fleet` shows.
+CREATE TABLE commandbus.worker (
+    worker       text        PRIMARY KEY,
+    details      jsonb       NOT NULL DEFAULT '{}',
+    started_at   timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Counts follow the rows until the batch closes; from then on the frozen ones count, so that
+-- retention of members does not change them.
+CREATE VIEW commandbus.batch_status AS
+SELECT b.batch_id, b.domain, b.name, b.batch_type, b.status, b.custom_data, b.reply_to,
+       coalesce(b.total, c.total) AS total,
+       coalesce(b.completed, c.completed) AS completed,
+       coalesce(b.failed, c.failed) AS failed,
+       coalesce(b.canceled, c.canceled) AS canceled,
+       CASE WHEN b.completed_at IS NULL THEN c.in_tsq ELSE 0 END AS in_troubleshooting,
+       CASE WHEN b.completed_at IS NULL THEN c.in_progress ELSE 0 END AS in_progress,
+       CASE WHEN b.completed_at IS NULL THEN c.pending ELSE 0 END AS pending,
+       b.created_at, b.started_at, b.completed_at
+FROM commandbus.batch b
+CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS total,
+           (count(*) FILTER (WHERE m.status = 'COMPLETED'))::integer AS completed,
+           (count(*) FILTER (WHERE m.status = 'FAILED'))::integer AS failed,
+           (count(*) FILTER (WHERE m.status = 'CANCELED'))::integer AS canceled,
+           (count(*) FILTER (WHERE m.status = 'IN_TROUBLESHOOTING_QUEUE'))::integer AS in_tsq,
+           (count(*) FILTER (WHERE m.status = 'IN_PROGRESS'))::integer AS in_progress,
+           (count(*) FILTER (WHERE m.status = 'PENDING'))::integer AS pending
+    FROM commandbus.command_metadata m
+    WHERE m.batch_id = b.batch_id AND b.completed_at IS NULL
+) c;

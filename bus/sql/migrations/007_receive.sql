@@ -1,0 +1,206 @@
+-- Claiming: up to `quantity` due commands of a domain, each with a lease and a fence.
+--
+-- Messages are found by the index on vt: pgmq.read walks the primary key past every invisible row.
+-- `after` is a place in that index where the last claim ended; dead entries before it are not
+-- walked over again. Callers start at -infinity again at least once a second.
+
+-- Claims messages only. visible_at is when each became due.
+CREATE FUNCTION commandbus.take_messages(queue_name text, quantity integer, lease_end timestamptz,
+    after timestamptz, OUT msg_ids bigint[], OUT visible_at timestamptz[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- By ctid and not by msg_id: the row was just locked, its place is known.
+    EXECUTE format('WITH due AS MATERIALIZED (SELECT ctid AS place, vt FROM pgmq.%1$I '
+                   '    WHERE vt <= statement_timestamp() AND vt >= $3 ORDER BY vt LIMIT $1 FOR UPDATE SKIP LOCKED), '
+                   'taken AS (UPDATE pgmq.%1$I q SET vt = $2, read_ct = q.read_ct + 1, '
+                   '    last_read_at = statement_timestamp() FROM due WHERE q.ctid = due.place RETURNING q.msg_id, due.vt) '
+                   'SELECT array_agg(msg_id), array_agg(vt) FROM taken', 'q_' || queue_name)
+    INTO msg_ids, visible_at USING quantity, lease_end, after;
+END
+$$;
+
+-- What is left of a limited domain's capacity. The caller's transaction holds the domain's row
+-- lock, so nobody else claims between this count and the claim.
+CREATE FUNCTION commandbus.capacity_left(domain text, fleet_limit integer) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', 'a domain with a fleet limit is claimed in READ COMMITTED only',
+            'Call receive in a transaction of its own with the default isolation.');
+    END IF;
+    PERFORM FROM commandbus.domain d WHERE d.domain = capacity_left.domain FOR NO KEY UPDATE;
+    DELETE FROM commandbus.fleet_lease f WHERE f.domain = capacity_left.domain AND f.held_until <= clock_timestamp();
+    RETURN fleet_limit - (SELECT count(*) FROM commandbus.fleet_lease f WHERE f.domain = capacity_left.domain);
+END
+$$;
+
+-- Messages that were taken but whose command was not: each is archived, put off or given back, so
+-- that none of them loops and none holds up the rest of its claim. Returns what was noteworthy.
+CREATE FUNCTION commandbus.sort_out_messages(domain text, worker text, left_over bigint[], vt_seconds double precision,
+    default_max_attempts integer)
+RETURNS TABLE (event text, command_id uuid, msg_id bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    queue_name text := sort_out_messages.domain || '__commands';
+    found_row  record;
+    next_vt    timestamptz;
+    one        bigint;
+BEGIN
+    FOREACH one IN ARRAY left_over LOOP
+        SELECT c.command_id, c.correlation_id, c.status, c.attempts, c.lease_no, c.lease_until, c.reply_to,
+               coalesce(c.max_attempts, default_max_attempts) AS max_attempts
+        INTO found_row
+        FROM commandbus.command_metadata c WHERE c.msg_id = one AND c.domain = sort_out_messages.domain;
+
+        IF NOT FOUND OR found_row.status NOT IN ('PENDING', 'IN_PROGRESS') THEN
+            PERFORM pgmq.archive(queue_name, one);
+            INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
+            VALUES (found_row.command_id, sort_out_messages.domain, 'POISON_ARCHIVED', sort_out_messages.worker,
+                    jsonb_build_object('msg_id', one, 'queue', queue_name, 'reason',
+                        CASE WHEN found_row.command_id IS NULL THEN 'no command stands behind this message'
+                             ELSE 'the command is ' || found_row.status END));
+            RETURN QUERY SELECT 'POISON_ARCHIVED', found_row.command_id, one;
+            CONTINUE;
+        END IF;
+
+        next_vt := CASE
+            WHEN found_row.status = 'PENDING' THEN statement_timestamp()
+            -- Renewed after the message came due: the lease on the row is what counts.
+            WHEN found_row.lease_until > statement_timestamp() THEN found_row.lease_until
+            -- Expired while the server was away: its holder gets one VT to come back.
+            ELSE greatest(statement_timestamp(), pg_postmaster_start_time() + make_interval(secs => vt_seconds))
+        END;
+        IF next_vt <= statement_timestamp() AND found_row.attempts >= found_row.max_attempts THEN
+            UPDATE commandbus.command_metadata c
+            SET status = 'IN_TROUBLESHOOTING_QUEUE', tsq_at = statement_timestamp(), updated_at = statement_timestamp(),
+                lease_owner = NULL, lease_until = NULL, error_type = 'TRANSIENT', error_code = 'LEASE_EXHAUSTED',
+                error_message = format('%s runs ended without an outcome: the worker died or lost its lease', c.attempts)
+            WHERE c.ctid = (SELECT l.ctid FROM commandbus.command_metadata l
+                            WHERE l.command_id = found_row.command_id AND l.domain = sort_out_messages.domain
+                              AND l.status IN ('PENDING', 'IN_PROGRESS') AND l.lease_no = found_row.lease_no
+                            FOR UPDATE SKIP LOCKED);
+            IF FOUND THEN
+                PERFORM pgmq.archive(queue_name, one);
+                INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+                VALUES (found_row.command_id, found_row.lease_no, found_row.attempts, sort_out_messages.domain,
+                        'MOVED_TO_TSQ', sort_out_messages.worker, jsonb_build_object('error_code', 'LEASE_EXHAUSTED'));
+                IF found_row.reply_to IS NOT NULL THEN
+                    PERFORM commandbus.send_replies(sort_out_messages.domain, ARRAY[found_row.reply_to],
+                        ARRAY[commandbus.reply_message(found_row.command_id, found_row.correlation_id, 'FAILED', NULL,
+                              'TRANSIENT', 'LEASE_EXHAUSTED', 'every run ended without an outcome', NULL, false)]);
+                END IF;
+                RETURN QUERY SELECT 'LEASE_EXHAUSTED', found_row.command_id, one;
+                CONTINUE;
+            END IF;
+        END IF;
+
+        -- Somebody holds the command's row for a moment: the message comes again soon.
+        EXECUTE format('UPDATE pgmq.%I SET vt = $2, read_ct = read_ct - 1 WHERE msg_id = $1', 'q_' || queue_name)
+        USING one, greatest(next_vt, statement_timestamp() + interval '100 milliseconds');
+    END LOOP;
+END
+$$;
+
+-- The first member claimed starts its batch. A batch that somebody adds to just now is started by
+-- the next claim.
+CREATE FUNCTION commandbus.start_batches(domain text, msg_ids bigint[]) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH waiting AS MATERIALIZED (
+        SELECT b.batch_id FROM commandbus.batch b
+        WHERE b.status = 'PENDING' AND b.domain = start_batches.domain AND b.batch_id IN (
+            SELECT c.batch_id FROM commandbus.command_metadata c
+            WHERE c.msg_id = ANY (msg_ids) AND c.domain = start_batches.domain AND c.batch_id IS NOT NULL)
+        ORDER BY b.batch_id FOR UPDATE SKIP LOCKED
+    ), started AS (
+        UPDATE commandbus.batch b SET status = 'IN_PROGRESS', started_at = statement_timestamp()
+        FROM waiting w WHERE b.batch_id = w.batch_id
+        RETURNING b.batch_id
+    )
+    INSERT INTO commandbus.audit (domain, event_type, details)
+    SELECT start_batches.domain, 'BATCH_STARTED', jsonb_build_object('batch_id', s.batch_id) FROM started s
+$$;
+
+CREATE FUNCTION commandbus.receive(domain text, worker text, quantity integer, vt_seconds double precision DEFAULT 30,
+    default_max_attempts integer DEFAULT 3, default_timeout_seconds integer DEFAULT 30,
+    after timestamptz DEFAULT '-infinity')
+RETURNS TABLE (event text, command_id uuid, msg_id bigint, lease_no bigint, attempt integer, max_attempts integer,
+               timeout_seconds integer, command_type text, correlation_id uuid, reply_to text, batch_id uuid,
+               waited_us bigint, visible_at timestamptz, headers jsonb, data jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    known     commandbus.domain := commandbus.known_domain(receive.domain);
+    lease_end timestamptz := statement_timestamp() + make_interval(secs => receive.vt_seconds);
+    taken     record;
+    served    integer;
+BEGIN
+    IF quantity IS NULL OR quantity < 1 OR NOT vt_seconds > 0 OR coalesce(worker, '') = ''
+       OR NOT default_max_attempts > 0 OR NOT default_timeout_seconds > 0 THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'quantity, vt_seconds, default_max_attempts and '
+            'default_timeout_seconds must be positive, and worker a name', 'Correct the call; nothing was claimed.');
+    END IF;
+    IF known.fleet_limit > 0 THEN
+        quantity := least(quantity, commandbus.capacity_left(receive.domain, known.fleet_limit));
+        IF quantity < 1 THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    taken := commandbus.take_messages(receive.domain || '__commands', quantity, lease_end, after);
+    IF taken.msg_ids IS NULL THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    WITH held AS MATERIALIZED (
+        SELECT c.ctid AS place, t.visible_at
+        FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
+        JOIN commandbus.command_metadata c ON c.msg_id = t.msg_id AND c.domain = receive.domain
+        WHERE (c.status = 'PENDING'
+               OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
+                   AND statement_timestamp() >= pg_postmaster_start_time() + make_interval(secs => receive.vt_seconds)))
+          AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
+        FOR UPDATE OF c SKIP LOCKED
+    ), claimed AS (
+        UPDATE commandbus.command_metadata c
+        SET status = 'IN_PROGRESS', attempts = c.attempts + 1, lease_no = c.lease_no + 1,
+            lease_owner = receive.worker, lease_until = lease_end, updated_at = statement_timestamp(),
+            max_attempts = coalesce(c.max_attempts, receive.default_max_attempts),
+            timeout_seconds = coalesce(c.timeout_seconds, receive.default_timeout_seconds)
+        FROM held WHERE c.ctid = held.place
+        RETURNING c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds, c.command_type,
+                  c.correlation_id, c.reply_to, c.batch_id, held.visible_at, c.headers, c.data
+    ), audited AS (
+        INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker)
+        SELECT c.command_id, c.lease_no, c.attempts, receive.domain, 'RECEIVED', receive.worker FROM claimed c
+    ), fleet AS (
+        INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, held_until)
+        SELECT receive.domain, c.command_id, c.lease_no, receive.worker, lease_end + make_interval(secs => c.timeout_seconds)
+        FROM claimed c WHERE known.fleet_limit > 0
+    )
+    SELECT NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds,
+           c.command_type, c.correlation_id, c.reply_to, c.batch_id,
+           (extract(epoch FROM statement_timestamp() - c.visible_at) * 1000000)::bigint, c.visible_at, c.headers, c.data
+    FROM claimed c;
+    GET DIAGNOSTICS served = ROW_COUNT;
+
+    IF served < cardinality(taken.msg_ids) THEN
+        RETURN QUERY
+        SELECT s.event, s.command_id, s.msg_id, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::text,
+               NULL::uuid, NULL::text, NULL::uuid, NULL::bigint, NULL::timestamptz, NULL::jsonb, NULL::jsonb
+        FROM commandbus.sort_out_messages(receive.domain, receive.worker, ARRAY(
+            SELECT t.msg_id FROM unnest(taken.msg_ids) t(msg_id)
+            WHERE NOT EXISTS (SELECT FROM commandbus.command_metadata c
+                              WHERE c.msg_id = t.msg_id AND c.domain = receive.domain AND c.status = 'IN_PROGRESS'
+                                AND c.lease_owner = receive.worker AND c.lease_until = lease_end)
+            ORDER BY 1), vt_seconds, default_max_attempts) s;
+    END IF;
+
+    IF EXISTS (SELECT FROM commandbus.batch b WHERE b.status = 'PENDING' AND b.domain = receive.domain) THEN
+        PERFORM commandbus.start_batches(receive.domain, taken.msg_ids);
+    END IF;
+END
+$$;

@@ -1,0 +1,181 @@
+-- Settling: the outcomes of everything that finished, one transaction, an answer per item.
+--
+-- SETTLED  the transition was made
+-- ALREADY  this fence has its outcome: a resend after a COMMIT whose answer was lost
+-- BUSY     the command or its message is locked by somebody: bring it again
+-- STALE    the fence was lost: audited STALE_OUTCOME, nothing changed
+
+-- Takes finished messages out of their queue, or puts those to be run again off. Returns those that
+-- somebody else has locked; nothing here waits.
+CREATE FUNCTION commandbus.move_messages(queue_name text, deletes bigint[], archives bigint[], puts_off bigint[],
+    put_off_until timestamptz[])
+RETURNS bigint[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved  bigint;
+    locked bigint[];
+BEGIN
+    EXECUTE format('DELETE FROM pgmq.%1$I WHERE ctid = ANY (ARRAY('
+                   '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
+    USING deletes;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    IF archives IS NOT NULL OR puts_off IS NOT NULL OR moved < cardinality(deletes) THEN
+        EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%1$I WHERE msg_id = ANY ($1) AND msg_id <> ALL (ARRAY('
+                       '    SELECT msg_id FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
+        INTO locked USING coalesce(deletes, '{}') || coalesce(archives, '{}') || coalesce(puts_off, '{}');
+        IF locked IS NULL AND archives IS NOT NULL THEN
+            PERFORM pgmq.archive(queue_name, archives);
+        END IF;
+        IF locked IS NULL AND puts_off IS NOT NULL THEN
+            EXECUTE format('UPDATE pgmq.%I q SET vt = p.until FROM unnest($1, $2) p(msg_id, until) WHERE q.msg_id = p.msg_id',
+                           'q_' || queue_name)
+            USING puts_off, put_off_until;
+        END IF;
+    END IF;
+    RETURN locked;
+END
+$$;
+
+-- The answers for items that were not settled, found out one by one: there are few of them.
+CREATE FUNCTION commandbus.explain_unsettled(domain text, worker text, command_ids uuid[], lease_nos bigint[],
+    outcomes text[], settled integer[])
+RETURNS text[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    verdicts  text[] := array_fill('SETTLED'::text, ARRAY[cardinality(command_ids)]);
+    i         integer;
+    found_row record;
+BEGIN
+    FOR i IN SELECT o.i FROM generate_series(1, cardinality(command_ids)) o(i) EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
+        SELECT c.lease_no, c.status, c.attempts INTO found_row FROM commandbus.command_metadata c
+        WHERE c.command_id = command_ids[i] AND c.domain = explain_unsettled.domain;
+        verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM lease_nos[i] THEN 'STALE'
+                            WHEN found_row.status = 'IN_PROGRESS' THEN 'BUSY'
+                            ELSE 'ALREADY' END;
+        IF verdicts[i] = 'STALE' THEN
+            INSERT INTO commandbus.audit (command_id, lease_no, domain, event_type, worker, details)
+            VALUES (command_ids[i], lease_nos[i], explain_unsettled.domain, 'STALE_OUTCOME', explain_unsettled.worker,
+                    jsonb_build_object('outcome', outcomes[i], 'current_lease_no', found_row.lease_no,
+                                       'current_status', found_row.status));
+        END IF;
+    END LOOP;
+    RETURN verdicts;
+END
+$$;
+
+CREATE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[], lease_nos bigint[], outcomes text[],
+    results jsonb[] DEFAULT NULL, error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
+    retry_seconds double precision[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    known  commandbus.domain := commandbus.known_domain(settle.domain);
+    n      integer := cardinality(command_ids);
+    locked bigint[] := '{}';
+    more   bigint[];
+    done   record;
+BEGIN
+    IF n IS NULL OR n <> cardinality(lease_nos) OR n <> cardinality(outcomes)
+       OR NOT outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'] THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'settle takes arrays of equal length and outcomes SUCCESS, TRANSIENT, '
+            'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
+    END IF;
+
+    -- Once, in nearly every case. A message that somebody has locked undoes the block (a
+    -- subtransaction), which then runs again without it.
+    LOOP
+        BEGIN
+            WITH item AS (
+                SELECT * FROM unnest(command_ids, lease_nos, outcomes, results, error_codes, error_messages, retry_seconds)
+                    WITH ORDINALITY AS i(command_id, lease_no, outcome, result, error_code, error_message, retry_seconds, ord)
+            ), held AS MATERIALIZED (
+                SELECT c.ctid AS place, i.ord, i.outcome,
+                       CASE i.outcome WHEN 'SUCCESS' THEN i.result END AS result,
+                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.outcome END AS error_type,
+                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
+                            ELSE coalesce(i.error_code, 'INTERNAL_ERROR') END AS error_code,
+                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.error_message END AS error_message,
+                       statement_timestamp() + make_interval(secs => greatest(coalesce(i.retry_seconds, 0), 0)) AS again_at,
+                       CASE i.outcome
+                            WHEN 'SUCCESS' THEN 'COMPLETED'::commandbus.command_status
+                            WHEN 'BUSINESS_RULE' THEN 'FAILED'
+                            WHEN 'INTERRUPTED' THEN 'PENDING'
+                            WHEN 'TRANSIENT' THEN CASE WHEN c.attempts < c.max_attempts
+                                THEN 'PENDING'::commandbus.command_status ELSE 'IN_TROUBLESHOOTING_QUEUE' END
+                            ELSE 'IN_TROUBLESHOOTING_QUEUE' END AS status
+                FROM item i JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = settle.domain
+                WHERE c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS' AND c.msg_id <> ALL (locked)
+                FOR UPDATE OF c SKIP LOCKED
+            ), settled AS (
+                UPDATE commandbus.command_metadata c
+                SET status = h.status, result = h.result, error_type = h.error_type, error_code = h.error_code,
+                    error_message = h.error_message, lease_owner = NULL, lease_until = NULL,
+                    attempts = c.attempts - (h.outcome = 'INTERRUPTED')::integer,
+                    completed_at = CASE WHEN h.status IN ('COMPLETED', 'FAILED') THEN statement_timestamp() END,
+                    tsq_at = CASE h.status WHEN 'IN_TROUBLESHOOTING_QUEUE' THEN statement_timestamp() END,
+                    updated_at = statement_timestamp()
+                FROM held h WHERE c.ctid = h.place
+                RETURNING h.ord, h.status, h.again_at, c.command_id, c.lease_no, c.attempts, c.msg_id, c.correlation_id,
+                          c.reply_to, c.batch_id, c.result, c.error_type, c.error_code, c.error_message
+            ), audited AS (
+                INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+                SELECT s.command_id, s.lease_no, s.attempts, settle.domain,
+                       CASE s.status WHEN 'COMPLETED' THEN 'COMPLETED' WHEN 'FAILED' THEN 'BUSINESS_RULE_FAILED'
+                            WHEN 'PENDING' THEN CASE WHEN s.error_type IS NULL THEN 'RELEASED' ELSE 'FAILED' END
+                            ELSE 'MOVED_TO_TSQ' END,
+                       settle.worker,
+                       CASE WHEN s.status = 'COMPLETED' THEN s.result
+                            WHEN s.error_type IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('error_type', s.error_type,
+                                'error_code', s.error_code, 'error_message', s.error_message)) END
+                FROM settled s
+                UNION ALL
+                SELECT s.command_id, s.lease_no, s.attempts, settle.domain, 'RETRY_SCHEDULED', settle.worker,
+                       jsonb_build_object('visible_at', s.again_at)
+                FROM settled s WHERE s.status = 'PENDING' AND s.error_type IS NOT NULL
+            )
+            SELECT array_agg(s.ord::integer) AS ords,
+                   array_agg(s.msg_id) FILTER (WHERE s.status = 'COMPLETED') AS deletes,
+                   array_agg(s.msg_id) FILTER (WHERE s.status IN ('FAILED', 'IN_TROUBLESHOOTING_QUEUE')) AS archives,
+                   array_agg(s.msg_id) FILTER (WHERE s.status = 'PENDING') AS puts_off,
+                   array_agg(s.again_at) FILTER (WHERE s.status = 'PENDING') AS put_off_until,
+                   array_agg(DISTINCT s.batch_id) FILTER (WHERE s.batch_id IS NOT NULL AND s.status IN ('COMPLETED', 'FAILED')) AS batch_ids,
+                   array_agg(s.reply_to) FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING') AS reply_queues,
+                   array_agg(commandbus.reply_message(s.command_id, s.correlation_id,
+                             CASE s.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END, s.result, s.error_type,
+                             s.error_code, s.error_message, NULL, s.status <> 'IN_TROUBLESHOOTING_QUEUE'))
+                       FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING') AS replies
+            INTO done FROM settled s;
+
+            IF done.ords IS NOT NULL THEN
+                more := commandbus.move_messages(settle.domain || '__commands', done.deletes, done.archives,
+                                                 done.puts_off, done.put_off_until);
+                IF more IS NOT NULL THEN
+                    RAISE SQLSTATE 'CBLCK';
+                END IF;
+            END IF;
+            EXIT;
+        EXCEPTION
+            WHEN SQLSTATE 'CBLCK' THEN locked := locked || more;
+        END;
+    END LOOP;
+
+    IF done.reply_queues IS NOT NULL THEN
+        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies);
+    END IF;
+    IF done.puts_off IS NOT NULL AND statement_timestamp() >= ANY (done.put_off_until) THEN
+        PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
+    END IF;
+    IF known.fleet_limit > 0 THEN
+        -- Whoever brings an outcome has returned from its handler, whatever became of the fence.
+        DELETE FROM commandbus.fleet_lease f USING unnest(command_ids, lease_nos) i(command_id, lease_no)
+        WHERE f.domain = settle.domain AND f.command_id = i.command_id AND f.lease_no = i.lease_no;
+    END IF;
+
+    batch_ids := done.batch_ids;
+    IF cardinality(done.ords) = n THEN
+        verdicts := array_fill('SETTLED'::text, ARRAY[n]);
+    ELSE
+        verdicts := commandbus.explain_unsettled(settle.domain, settle.worker, command_ids, lease_nos, outcomes,
+                                                 coalesce(done.ords, '{}'));
+    END IF;
+END
+$$;

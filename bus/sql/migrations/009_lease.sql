@@ -1,0 +1,125 @@
+-- Leases while work runs, sleepers, heartbeats.
+
+-- Moves the end of each lease that the caller still holds. EXTENDED, BUSY (locked: being settled,
+-- most likely) or GONE per item. Never waits.
+CREATE FUNCTION commandbus.extend(domain text, worker text, command_ids uuid[], lease_nos bigint[],
+    vt_seconds double precision)
+RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    known     commandbus.domain := commandbus.known_domain(extend.domain);
+    lease_end timestamptz := statement_timestamp() + make_interval(secs => extend.vt_seconds);
+    done      record;
+BEGIN
+    IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) OR NOT vt_seconds > 0 THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'extend takes arrays of equal length and a positive vt_seconds',
+                                  'Correct the call; nothing was extended.');
+    END IF;
+
+    WITH held AS MATERIALIZED (
+        SELECT c.ctid AS place, i.ord
+        FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
+        JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
+        WHERE c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS'
+        FOR UPDATE OF c SKIP LOCKED
+    ), extended AS (
+        UPDATE commandbus.command_metadata c SET lease_until = lease_end, updated_at = statement_timestamp()
+        FROM held h WHERE c.ctid = h.place
+        RETURNING h.ord, c.msg_id
+    )
+    SELECT array_agg(e.ord::integer) AS ords, array_agg(e.msg_id) AS msg_ids INTO done FROM extended e;
+
+    -- A message that a claim holds just now keeps its vt: the claim finds the lease on the row
+    -- renewed and puts the message off itself.
+    EXECUTE format('UPDATE pgmq.%1$I SET vt = $2 WHERE ctid = ANY (ARRAY('
+                   '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))',
+                   'q_' || extend.domain || '__commands')
+    USING done.msg_ids, lease_end;
+    IF known.fleet_limit > 0 THEN
+        UPDATE commandbus.fleet_lease f SET held_until = lease_end + make_interval(secs => c.timeout_seconds)
+        FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
+        JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
+        WHERE f.domain = extend.domain AND f.command_id = i.command_id AND f.lease_no = i.lease_no;
+    END IF;
+
+    RETURN ARRAY(
+        SELECT CASE WHEN i.ord = ANY (done.ords) THEN 'EXTENDED'
+                    WHEN c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS' THEN 'BUSY'
+                    ELSE 'GONE' END
+        FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
+        LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
+        ORDER BY i.ord);
+END
+$$;
+
+-- Frees, uncharged, what `worker` holds here and does not know of: a claim whose answer was lost. The
+-- fence moves on, so that nothing can be settled under it any more.
+CREATE FUNCTION commandbus.release_unknown(domain text, worker text, command_ids uuid[], lease_nos bigint[])
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    queue_name text := (commandbus.known_domain(release_unknown.domain)).domain || '__commands';
+    candidates bigint[];
+    released   bigint[];
+BEGIN
+    -- By way of the queue: what is in progress has a message that was read, and there are few.
+    EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%I WHERE read_ct > 0', 'q_' || queue_name) INTO candidates;
+
+    RETURN QUERY
+    WITH unknown AS MATERIALIZED (
+        SELECT c.ctid AS place
+        FROM unnest(candidates) m(msg_id)
+        JOIN commandbus.command_metadata c ON c.msg_id = m.msg_id AND c.domain = release_unknown.domain
+        WHERE c.status = 'IN_PROGRESS' AND c.lease_owner = release_unknown.worker
+          AND NOT EXISTS (SELECT FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
+                          WHERE i.command_id = c.command_id AND i.lease_no = c.lease_no)
+        FOR UPDATE OF c SKIP LOCKED
+    ), freed AS (
+        UPDATE commandbus.command_metadata c
+        SET status = 'PENDING', attempts = c.attempts - 1, lease_no = c.lease_no + 1, lease_owner = NULL,
+            lease_until = NULL, updated_at = statement_timestamp()
+        FROM unknown u WHERE c.ctid = u.place
+        RETURNING c.command_id, c.lease_no, c.attempts
+    ), unleased AS (
+        DELETE FROM commandbus.fleet_lease f USING freed
+        WHERE f.domain = release_unknown.domain AND f.command_id = freed.command_id AND f.lease_no = freed.lease_no - 1
+    ), audited AS (
+        INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+        SELECT freed.command_id, freed.lease_no, freed.attempts, release_unknown.domain, 'RELEASED', release_unknown.worker,
+               '{"reason": "claimed, but the answer never reached the worker"}'
+        FROM freed
+    )
+    SELECT freed.command_id FROM freed;
+
+    IF FOUND THEN
+        SELECT array_agg(c.msg_id) INTO released
+        FROM unnest(candidates) m(msg_id)
+        JOIN commandbus.command_metadata c ON c.msg_id = m.msg_id AND c.domain = release_unknown.domain
+        WHERE c.status = 'PENDING' AND c.updated_at = statement_timestamp();
+        EXECUTE format('UPDATE pgmq.%I SET vt = statement_timestamp() WHERE msg_id = ANY ($1)', 'q_' || queue_name)
+        USING released;
+        PERFORM commandbus.wake_sleepers(queue_name);
+    END IF;
+END
+$$;
+
+-- `worker` sleeps on these queues for at most so long; senders notify commandbus_<queue> only then.
+CREATE FUNCTION commandbus.sleep_announce(worker text, queue_names text[], seconds double precision) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO commandbus.sleeper (queue_name, worker, expires_at)
+    SELECT DISTINCT q, sleep_announce.worker, statement_timestamp() + make_interval(secs => seconds)
+    FROM unnest(queue_names) q ORDER BY q
+    ON CONFLICT (queue_name, worker) DO UPDATE SET expires_at = excluded.expires_at
+$$;
+
+CREATE FUNCTION commandbus.sleep_end(worker text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM commandbus.sleeper s WHERE s.worker = sleep_end.worker OR s.expires_at < statement_timestamp() - interval '1 hour'
+$$;
+
+CREATE FUNCTION commandbus.heartbeat(worker text, details jsonb DEFAULT '{}') RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO commandbus.worker (worker, details) VALUES (heartbeat.worker, coalesce(heartbeat.details, '{}'))
+    ON CONFLICT (worker) DO UPDATE SET details = excluded.details, heartbeat_at = statement_timestamp()
+$$;

@@ -1,0 +1,105 @@
+-- Batches: a name for many commands, and one message when the last of them is done.
+
+CREATE FUNCTION commandbus.create_batch(domain text, name text DEFAULT NULL, commands jsonb DEFAULT NULL,
+    custom_data jsonb DEFAULT NULL, reply_to text DEFAULT NULL, batch_id uuid DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    known commandbus.domain := commandbus.known_domain(create_batch.domain);
+    id    uuid := coalesce(create_batch.batch_id, commandbus.new_id());
+BEGIN
+    IF commands IS NULL OR commands = '[]' THEN
+        PERFORM commandbus.refuse('BATCH_EMPTY', 'a batch needs at least one command',
+                                  'An empty batch could never complete; nothing was created.');
+    ELSIF jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, '$[*] ? (@.type() != "object")') THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'commands must be a JSON array of objects',
+            'Each object has the arguments of commandbus.send as keys; nothing was created.');
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(commands) c
+                  WHERE c ->> 'domain' <> create_batch.domain OR (c ->> 'batch_id')::uuid <> id) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'a command names another domain or batch than its batch',
+                                  'Leave domain and batch_id out: they are the batch''s; nothing was created.');
+    END IF;
+    PERFORM commandbus.check_reply_queue(create_batch.reply_to);
+
+    INSERT INTO commandbus.batch (batch_id, domain, name, batch_type, status, custom_data, reply_to)
+    VALUES (id, known.domain, create_batch.name, 'COMMAND', 'PENDING', create_batch.custom_data, create_batch.reply_to)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s exists already', id),
+            'Add to it with send(batch_id => …), or leave batch_id out; nothing was created.');
+    END IF;
+
+    PERFORM commandbus.send_many((
+        SELECT jsonb_agg(c.command || jsonb_build_object('domain', known.domain, 'batch_id', id) ORDER BY c.ord)
+        FROM jsonb_array_elements(commands) WITH ORDINALITY c(command, ord)));
+    RETURN id;
+END
+$$;
+
+-- True while a member is not done. From the last sent backwards: in a running batch that one is open.
+CREATE FUNCTION commandbus.batch_has_open(batch_id uuid) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM commandbus.command_metadata c
+    WHERE c.batch_id = batch_has_open.batch_id AND c.status IN ('PENDING', 'IN_PROGRESS', 'IN_TROUBLESHOOTING_QUEUE')
+    ORDER BY c.msg_id DESC LIMIT 1;
+    RETURN FOUND;
+END
+$$;
+
+-- Closes one batch if nothing of it is open. Callers have committed the outcomes they brought, so of
+-- two that finish the last two members at the same moment at least one sees both.
+CREATE FUNCTION commandbus.close_batch(id uuid) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    closing commandbus.batch;
+    counted record;
+BEGIN
+    IF commandbus.batch_has_open(id) THEN
+        RETURN false;
+    END IF;
+    SELECT * INTO closing FROM commandbus.batch b WHERE b.batch_id = id AND b.completed_at IS NULL FOR UPDATE;
+    -- Once more, in a statement that began after the lock: something may have been added.
+    IF NOT FOUND OR commandbus.batch_has_open(id) THEN
+        RETURN false;
+    END IF;
+
+    SELECT s.total, s.completed, s.failed, s.canceled,
+           CASE WHEN s.failed + s.canceled = 0 THEN 'COMPLETED' ELSE 'COMPLETED_WITH_FAILURES' END AS status
+    INTO counted FROM commandbus.batch_status s WHERE s.batch_id = id;
+    UPDATE commandbus.batch b
+    SET status = counted.status, total = counted.total, completed = counted.completed, failed = counted.failed,
+        canceled = counted.canceled, started_at = coalesce(b.started_at, statement_timestamp()),
+        completed_at = statement_timestamp()
+    WHERE b.batch_id = id;
+    INSERT INTO commandbus.audit (domain, event_type, details)
+    VALUES (closing.domain, 'BATCH_COMPLETED', jsonb_build_object('batch_id', id, 'status', counted.status,
+            'total', counted.total, 'completed', counted.completed, 'failed', counted.failed, 'canceled', counted.canceled));
+    IF closing.reply_to IS NOT NULL AND NOT commandbus.enqueue(closing.reply_to, ARRAY[jsonb_build_object(
+            'batch_id', id, 'domain', closing.domain, 'status', counted.status, 'total', counted.total,
+            'completed', counted.completed, 'failed', counted.failed, 'canceled', counted.canceled)]) THEN
+        INSERT INTO commandbus.audit (domain, event_type, details)
+        VALUES (closing.domain, 'REPLY_UNDELIVERABLE', jsonb_build_object('reply_to', closing.reply_to, 'batch_id', id));
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Closes what is done among the given batches, or among all open ones. Returns those it closed.
+CREATE FUNCTION commandbus.close_batches(batch_ids uuid[] DEFAULT NULL, max_batches integer DEFAULT 100)
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    one uuid;
+BEGIN
+    FOR one IN
+        SELECT b.batch_id FROM commandbus.batch b
+        WHERE b.completed_at IS NULL AND (batch_ids IS NULL OR b.batch_id = ANY (batch_ids))
+          AND NOT commandbus.batch_has_open(b.batch_id)
+        ORDER BY b.batch_id LIMIT max_batches
+    LOOP
+        IF commandbus.close_batch(one) THEN
+            RETURN NEXT one;
+        END IF;
+    END LOOP;
+END
+$$;

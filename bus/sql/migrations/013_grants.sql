@@ -1,0 +1,46 @@
+-- Who may do what. Functions that act are definer functions of the owner; everything else is closed,
+-- so that a role can do its job through them and nothing else.
+
+REVOKE ALL ON SCHEMA commandbus FROM PUBLIC;
+GRANT USAGE ON SCHEMA commandbus TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA commandbus FROM PUBLIC;
+-- Also for functions of later files, in the transaction that creates them.
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+
+GRANT SELECT ON commandbus.schema_version
+    TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
+GRANT EXECUTE ON FUNCTION commandbus.now()
+    TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
+
+-- Senders send.
+GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch TO commandbus_sender;
+
+-- Workers receive and settle and keep house; they are members of the senders too (bootstrap.sql),
+-- for a process sends commands.
+GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.settle, commandbus.extend,
+    commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
+    commandbus.close_batches, commandbus.purge
+    TO commandbus_worker;
+
+-- Monitoring sees everything but payloads: data, result, headers, custom_data, audit details.
+GRANT SELECT (command_id, correlation_id, batch_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
+              tsq_at, status, attempts, max_attempts, timeout_seconds, domain, command_type, reply_to, lease_owner,
+              error_type, error_code)
+    ON commandbus.command_metadata TO commandbus_monitor;
+GRANT SELECT (id, at, command_id, lease_no, attempt, domain, event_type, worker, operator, db_user)
+    ON commandbus.audit TO commandbus_monitor;
+GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, completed, failed, canceled, created_at,
+              started_at, completed_at)
+    ON commandbus.batch TO commandbus_monitor;
+GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, completed, failed, canceled,
+              in_troubleshooting, in_progress, pending, created_at, started_at, completed_at)
+    ON commandbus.batch_status TO commandbus_monitor;
+GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_lease, commandbus.sleeper, commandbus.worker
+    TO commandbus_monitor;
+
+-- Operators, members of monitoring too, see all and decide about what is stuck.
+GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch, commandbus.batch_status
+    TO commandbus_operator;
+GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
+    commandbus.register_domain, commandbus.purge
+    TO commandbus_operator;

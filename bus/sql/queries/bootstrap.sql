@@ -1,0 +1,63 @@
+-- No parameters. Runs at every migrate, as the migrating user, before the numbered files: what
+-- needs more rights than the schema's owner has. Each statement is a no-op when already done.
+
+-- The owner holds the schema and is what definer functions run as, so that no code of ours ever
+-- runs as a superuser. The other four are what logins are made members of.
+DO $$
+DECLARE
+    role_name text;
+BEGIN
+    FOREACH role_name IN ARRAY ARRAY['commandbus_owner', 'commandbus_sender', 'commandbus_worker',
+                                     'commandbus_operator', 'commandbus_monitor']
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role_name) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role_name);
+            EXCEPTION
+                -- Roles belong to the whole server: a migrate of another database was faster.
+                WHEN duplicate_object OR unique_violation THEN NULL;
+                WHEN insufficient_privilege THEN
+                    RAISE EXCEPTION 'role % does not exist and % may not create it', role_name, current_user
+                    USING ERRCODE = 'insufficient_privilege',
+                          HINT = 'Migrate once as a user with CREATEROLE, or create the five '
+                                 'commandbus_ roles first (deploy/README.md).';
+            END;
+        END IF;
+    END LOOP;
+
+    IF NOT pg_has_role(current_user, 'commandbus_owner', 'MEMBER') THEN
+        EXECUTE format('GRANT commandbus_owner TO %I', current_user);
+    END IF;
+
+    IF NOT pg_has_role('commandbus_worker', 'commandbus_sender', 'MEMBER') THEN
+        GRANT commandbus_sender TO commandbus_worker;
+    END IF;
+    IF NOT pg_has_role('commandbus_operator', 'commandbus_monitor', 'MEMBER') THEN
+        GRANT commandbus_monitor TO commandbus_operator;
+    END IF;
+
+    EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO commandbus_owner', current_database());
+END
+$$;
+
+CREATE EXTENSION IF NOT EXISTS pgmq;
+
+-- Queues are made by register_domain, as the owner.
+GRANT USAGE, CREATE ON SCHEMA pgmq TO commandbus_owner;
+GRANT SELECT, INSERT ON pgmq.meta TO commandbus_owner;
+GRANT USAGE ON SCHEMA pgmq TO commandbus_operator, commandbus_monitor;
+GRANT SELECT ON pgmq.meta TO commandbus_operator, commandbus_monitor;
+
+CREATE SCHEMA IF NOT EXISTS commandbus AUTHORIZATION commandbus_owner;
+
+-- What was applied, per component: 'commandbus' or the name of a handler set. oldest_binary is the
+-- oldest version of our binaries that can still work on this schema (expand/contract).
+CREATE TABLE IF NOT EXISTS commandbus.schema_version (
+    component     text        NOT NULL,
+    version       integer     NOT NULL,
+    oldest_binary integer     NOT NULL,
+    name          text        NOT NULL,
+    applied_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (component, version)
+);
+ALTER TABLE commandbus.schema_version OWNER TO commandbus_owner;
