@@ -41,7 +41,7 @@ static void put_option(FILE *out, const char *keyword, const char *value)
     fputs("' ", out);
 }
 
-static char *conninfo_of(const char *database)
+char *test_database_conninfo(const char *database)
 {
     char *error = NULL, *conninfo = NULL;
     size_t size = 0;
@@ -67,7 +67,7 @@ static char *create_from(const char *template_name)
     snprintf(name, sizeof name, "test_%ld_%d", (long)getpid(), ++created);
     snprintf(sql, sizeof sql, "CREATE DATABASE %s TEMPLATE \"%s\"", name, template_name);
     run_on_server(sql);
-    return conninfo_of(name);
+    return test_database_conninfo(name);
 }
 
 char *test_database_create(void)

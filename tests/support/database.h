@@ -12,6 +12,9 @@ char *test_database_create(void);
 /* The same, as a copy of database `template_name`, to which nobody may be connected. */
 char *test_database_copy(const char *template_name);
 
+/* How to connect to an existing database of that server. The caller frees it. */
+char *test_database_conninfo(const char *database);
+
 /* Throws the database away, with every connection to it, and frees the string. NULL is fine. */
 void test_database_drop(char *conninfo);
 

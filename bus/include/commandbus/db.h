@@ -25,7 +25,8 @@ CB_API bool cb_db_borrow(struct pg_conn *conn, cb_db **ret, cb_error *e) CB_NODI
 CB_API void cb_db_free(cb_db *db);
 DEFINE_OWNED(cb_db, cb_db_free)
 
-/* Drops what is left of the connection and connects anew with the same URL. */
+/* Drops what is left of the connection and connects anew with the same URL. A borrowed connection
+ * is reset by its owner: this then only looks whether it works again. */
 CB_API bool cb_db_reconnect(cb_db *db, cb_error *e) CB_NODISCARD;
 
 /* True after a CB_LOST: every call fails until cb_db_reconnect. */
@@ -36,7 +37,9 @@ CB_API int cb_db_socket(const cb_db *db);
 
 /* A transaction around several calls, for example two sends that must both happen. */
 CB_API bool cb_db_begin(cb_db *db, cb_error *e) CB_NODISCARD;
+/* Fails also when a statement before had failed and the server rolled back instead. */
 CB_API bool cb_db_commit(cb_db *db, cb_error *e) CB_NODISCARD;
+/* Fine when there is none. */
 CB_API bool cb_db_rollback(cb_db *db, cb_error *e);
 
 /* Fails with CB_SCHEMA or CB_SCHEMA_TOO_NEW unless this binary can work on the schema it finds. */

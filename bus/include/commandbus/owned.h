@@ -12,17 +12,17 @@
 
 #define OWNED(T) __attribute__((cleanup(T##_drop))) T *
 
-#define DEFINE_OWNED(T, free_fn)                                                                   \
-    static inline void T##_drop(T **p)                                                             \
-    {                                                                                              \
-        if (*p)                                                                                    \
-            free_fn(*p);                                                                           \
-    }                                                                                              \
-    static inline T *T##_take(T **p)                                                               \
-    {                                                                                              \
-        T *t = *p;                                                                                 \
-        *p = NULL;                                                                                 \
-        return t;                                                                                  \
+#define DEFINE_OWNED(T, free_fn)       \
+    static inline void T##_drop(T **p) \
+    {                                  \
+        if (*p)                        \
+            free_fn(*p);               \
+    }                                  \
+    static inline T *T##_take(T **p)   \
+    {                                  \
+        T *t = *p;                     \
+        *p = NULL;                     \
+        return t;                      \
     }
 
 #endif

@@ -12,8 +12,8 @@ CB_API size_t cb_rows_columns(const cb_rows *rows);
 CB_API const char *cb_rows_column_name(const cb_rows *rows, size_t column);
 /* True for json and jsonb columns: their text is JSON and wants no quotes. */
 CB_API bool cb_rows_column_is_json(const cb_rows *rows, size_t column);
-/* True for numbers and booleans (a boolean's text is "t" or "f"). */
 CB_API bool cb_rows_column_is_number(const cb_rows *rows, size_t column);
+/* A boolean's text is "t" or "f". */
 CB_API bool cb_rows_column_is_bool(const cb_rows *rows, size_t column);
 CB_API const char *cb_rows_value(const cb_rows *rows, size_t row, size_t column);
 /* By column name; NULL also when there is no such column. */
@@ -26,11 +26,11 @@ typedef struct {
     const char *domain;
     const char *command_id;
     const char *command_type;
-    const char *status;
+    const char *status; /* in either case; CANCELLED and TSQ are understood too */
     const char *error_code;
     const char *batch_id;
-    const char *created_from; /* timestamps as PostgreSQL reads them, "2 hours ago" included? no: */
-    const char *created_to;   /* ISO 8601, or an interval before now such as "2 hours" */
+    const char *created_from; /* ISO 8601, or an interval before now such as "2 hours" */
+    const char *created_to;   /* likewise, exclusive */
     const char *older_than;   /* in the TSQ for at least this interval */
     int limit;                /* [50] */
     int offset;
@@ -53,7 +53,7 @@ CB_API bool cb_tsq_counts(cb_db *db, const cb_command_filter *filter, cb_rows **
 CB_API bool cb_batch_list(cb_db *db, const char *domain, const char *status, int limit, int offset,
                           cb_rows **ret, cb_error *e) CB_NODISCARD;
 CB_API bool cb_batch_show(cb_db *db, const char *batch_id, cb_rows **ret, cb_error *e) CB_NODISCARD;
-/* Every queue with its depth, visible messages, oldest age and archived count. */
+/* Every queue with its depth, visible messages, oldest age and (about) how many are archived. */
 CB_API bool cb_queue_list(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
 /* Health of the whole: rows of (check_name, status ok|warn|fail, detail, advice). */
 CB_API bool cb_doctor(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;

@@ -21,11 +21,15 @@ typedef struct {
     double delay_seconds;       /* visible this much later [0] */
 } cb_send;
 
-/* One command, one transaction (the caller's if one is open). `ret` may be NULL. */
+/* What can be known to be wrong without asking the database: required fields, JSON, UUIDs. */
+CB_API bool cb_send_check(const cb_send *command, cb_error *e) CB_NODISCARD;
+
+/* One command, one transaction (the caller's if one is open). `ret`, unless NULL, gets the id before
+ * anything is sent: after a CB_LOST send again under it, DUPLICATE_COMMAND then means it was sent. */
 CB_API bool cb_send_command(cb_db *db, const cb_send *command, cb_uuid *ret,
                             cb_error *e) CB_NODISCARD;
 
-/* Called after each chunk; false stops before the next one. */
+/* Called after each chunk; false stops before the next one, which is no error: *sent tells. */
 typedef bool cb_send_progress(size_t sent, size_t total, void *arg);
 
 typedef struct {
@@ -35,8 +39,10 @@ typedef struct {
 } cb_send_many_options;
 
 /* Checks all of them first (duplicates over the whole request too), then sends chunk by chunk, each
- * all or nothing; inside the caller's transaction all of them are. `ret`, unless NULL, is an array
- * of n ids to fill. *sent tells how many are durable, also on failure; it may be NULL. */
+ * all or nothing; inside the caller's transaction all of them are. A chunk also ends at 4 MiB.
+ * `ret`, unless NULL, is an array of n ids, filled before the first chunk is sent: after a CB_LOST
+ * send the rest again under them, DUPLICATE_COMMAND then means that the lost chunk was sent. *sent
+ * tells how many are known to be durable, also on failure; it may be NULL. */
 CB_API bool cb_send_many(cb_db *db, const cb_send *commands, size_t n,
                          const cb_send_many_options *options, cb_uuid *ret, size_t *sent,
                          cb_error *e) CB_NODISCARD;

@@ -6,8 +6,8 @@
 #include <commandbus/db.h>
 
 typedef struct {
-    const char *domain;     /* required */
-    const char *command_id; /* required */
+    const char *domain;        /* required */
+    const char *command_id;    /* required */
     const char *operator_name; /* required: who decides */
     const char *reason;        /* required to cancel */
     const char *result;        /* JSON, for complete [none] */

@@ -5,135 +5,130 @@ CREATE TYPE commandbus.new_command AS (
     domain text, command_type text, data jsonb, command_id uuid, correlation_id uuid, reply_to text,
     max_attempts integer, delay_seconds double precision, timeout_seconds integer, batch_id uuid, headers jsonb);
 
--- Sends the commands of one domain; send_many has checked what they share.
-CREATE FUNCTION commandbus.put_commands(domain text, commands jsonb, payload_limit integer) RETURNS SETOF uuid
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
+-- The first few ids that stand twice, or are in the table already.
+CREATE FUNCTION commandbus.name_duplicates(domain text, command_ids uuid[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(d.id::text, ', ')
+    FROM (
+        SELECT i.id FROM unnest(command_ids) i(id)
+        GROUP BY i.id
+        HAVING count(*) > 1 OR EXISTS (SELECT FROM commandbus.command_metadata c
+                                       WHERE c.command_id = i.id AND c.domain = name_duplicates.domain)
+        ORDER BY i.id LIMIT 3
+    ) d
+$$;
+
+-- Writes the commands of one domain, which send_many has checked. An element that already is the
+-- wire format goes into the queue as it is.
+CREATE FUNCTION commandbus.put_commands(domain text, elements jsonb[], command_ids uuid[], correlation_ids uuid[],
+    command_types text[], data jsonb[], reply_tos text[], max_attempts integer[], vts timestamptz[],
+    timeouts integer[], batch_ids uuid[], headers jsonb[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_name text := put_commands.domain || '__commands';
-    asked      bigint;
-    sent       bigint;
-    problem    text;
-    due_now    boolean;
 BEGIN
-    SELECT count(*), min(format('%s (command %s of the call)', p.problem, i.ord)) FILTER (WHERE p.problem IS NOT NULL),
-           bool_or(coalesce(i.delay_seconds, 0) = 0)
-    INTO asked, problem, due_now
-    FROM ROWS FROM (jsonb_populate_recordset(NULL::commandbus.new_command, commands)) WITH ORDINALITY
-         AS i(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts, delay_seconds,
-              timeout_seconds, batch_id, headers, ord)
-    CROSS JOIN LATERAL (SELECT commandbus.command_problem(i.command_type, coalesce(i.data, '{}'), i.max_attempts,
-        coalesce(i.delay_seconds, 0), i.timeout_seconds, i.headers, payload_limit)) AS p(problem)
-    WHERE i.domain = put_commands.domain;
-    IF problem IS NOT NULL THEN
-        PERFORM commandbus.refuse_problem(problem);
-    END IF;
-
-    RETURN QUERY EXECUTE format($sql$
+    EXECUTE format($sql$
         WITH item AS MATERIALIZED (
-            SELECT nextval(%2$L) AS msg_id, coalesce(i.command_id, commandbus.new_id()) AS command_id,
-                   coalesce(i.correlation_id, gen_random_uuid()) AS correlation_id, i.command_type,
-                   coalesce(i.data, '{}') AS data, i.reply_to, i.max_attempts, i.timeout_seconds, i.batch_id, i.headers,
-                   statement_timestamp() + make_interval(secs => coalesce(i.delay_seconds, 0)) AS vt
-            FROM jsonb_populate_recordset(NULL::commandbus.new_command, $2) i
-            WHERE i.domain = $1
+            SELECT nextval(%2$L) AS msg_id, i.*
+            FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) i(element, command_id, correlation_id,
+                command_type, data, reply_to, max_attempts, vt, timeout, batch_id, headers)
         ), message AS (
             INSERT INTO pgmq.%1$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers)
             OVERRIDING SYSTEM VALUE
-            SELECT i.msg_id, 0, statement_timestamp(), NULL, i.vt, commandbus.command_message($1, i.command_type,
-                   i.command_id, i.correlation_id, i.data, i.reply_to), i.headers
+            SELECT i.msg_id, 0, statement_timestamp(), NULL, i.vt,
+                   coalesce(i.element, commandbus.command_message($1, i.command_type, i.command_id, i.correlation_id,
+                                                                  i.data, i.reply_to)), i.headers
             FROM item i
         ), command AS (
             INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id, created_at,
                 updated_at, max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
             SELECT i.command_id, i.correlation_id, i.batch_id, i.msg_id, statement_timestamp(), statement_timestamp(),
-                   i.max_attempts, i.timeout_seconds, $1, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
+                   i.max_attempts, i.timeout, $1, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
             FROM item i
-            ON CONFLICT DO NOTHING
-            RETURNING command_id, msg_id
-        ), audited AS (
-            INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
-            SELECT c.command_id, $1, 'SENT', session_user FROM command c
         )
-        SELECT c.command_id FROM command c
+        INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
+        SELECT i.command_id, $1, 'SENT', session_user FROM item i
         $sql$, 'q_' || queue_name, format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'))
-    USING put_commands.domain, commands;
+    USING put_commands.domain, elements, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
+          put_commands.max_attempts, vts, timeouts, batch_ids, put_commands.headers;
 
-    GET DIAGNOSTICS sent = ROW_COUNT;
-    IF sent < asked THEN
-        PERFORM commandbus.refuse('DUPLICATE_COMMAND',
-            format('%s of the commands for domain ''%s'' were already sent or stand twice in the call: %s', asked - sent,
-                   put_commands.domain, commandbus.name_duplicates(put_commands.domain, commands)),
-            'Leave them out and send the rest again; nothing of this call was sent.');
-    END IF;
-    IF due_now THEN
+    IF statement_timestamp() >= ANY (vts) THEN
         PERFORM commandbus.wake_sleepers(queue_name);
     END IF;
+EXCEPTION
+    -- Cheaper than ON CONFLICT for each row: in nearly every call there is none.
+    WHEN unique_violation THEN
+        PERFORM commandbus.refuse('DUPLICATE_COMMAND',
+            format('commands for domain ''%s'' were already sent or stand twice in the call: %s', put_commands.domain,
+                   commandbus.name_duplicates(put_commands.domain, command_ids)),
+            'Leave them out and send the rest again; nothing of this call was sent.');
 END
 $$;
 
--- The first few ids that stand twice in the call, or are in the table already. Called before the
--- refusal undoes the call, so the rows it just wrote are told apart by their transaction.
-CREATE FUNCTION commandbus.name_duplicates(domain text, commands jsonb) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(string_agg(d.command_id::text, ', '), 'none')
-    FROM (
-        SELECT i.command_id
-        FROM jsonb_populate_recordset(NULL::commandbus.new_command, commands) i
-        WHERE i.domain = name_duplicates.domain AND i.command_id IS NOT NULL
-        GROUP BY i.command_id
-        HAVING count(*) > 1 OR EXISTS (
-            SELECT FROM commandbus.command_metadata c
-            WHERE c.command_id = i.command_id AND c.domain = name_duplicates.domain
-              AND c.xmin::text::bigint <> (pg_current_xact_id()::text::numeric % 4294967296)::bigint)
-        ORDER BY i.command_id LIMIT 3
-    ) d
+-- Locks the batches and checks the reply queues that the commands name.
+CREATE FUNCTION commandbus.check_shared(batch_ids uuid[], reply_tos text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM commandbus.hold_batch(b.id, 'COMMAND')
+    FROM (SELECT DISTINCT id FROM unnest(batch_ids) id WHERE id IS NOT NULL ORDER BY id) b;
+    PERFORM commandbus.check_reply_queue(r.name) FROM (SELECT DISTINCT name FROM unnest(reply_tos) name) r;
+END
 $$;
 
 CREATE FUNCTION commandbus.send_many(commands jsonb) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    shared    record;
-    known     commandbus.domain;
-    n_domains integer;
+    wire_keys  text[] := ARRAY['domain', 'command_type', 'command_id', 'correlation_id', 'data', 'reply_to'];
+    other_keys text[] := ARRAY['max_attempts', 'delay_seconds', 'timeout_seconds', 'batch_id', 'headers'];
+    domains    text[];
+    known      commandbus.domain;
+    c          record; -- the commands of one domain, column by column
+    ords       bigint[] := '{}';
+    ids        uuid[] := '{}';
 BEGIN
-    IF commands IS NULL OR jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, '$[*] ? (@.type() != "object")') THEN
+    IF commands IS NULL OR jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, 'strict $[*] ? (@.type() != "object")') THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'commands must be a JSON array of objects',
             'Each object has the arguments of commandbus.send as keys; nothing was sent.');
     END IF;
 
-    -- Batches first, in order: the lock order everywhere is batch before what is added to it.
-    FOR shared IN SELECT DISTINCT i.batch_id FROM jsonb_populate_recordset(NULL::commandbus.new_command, commands) i
-                  WHERE i.batch_id IS NOT NULL ORDER BY 1 LOOP
-        PERFORM commandbus.hold_batch(shared.batch_id, 'COMMAND');
-    END LOOP;
-    FOR shared IN SELECT DISTINCT i.reply_to FROM jsonb_populate_recordset(NULL::commandbus.new_command, commands) i
-                  WHERE i.reply_to IS NOT NULL ORDER BY 1 LOOP
-        PERFORM commandbus.check_reply_queue(shared.reply_to);
+    domains := ARRAY(SELECT DISTINCT e ->> 'domain' FROM jsonb_array_elements(commands) e ORDER BY 1);
+    FOR i IN 1 .. cardinality(domains) LOOP
+        known := commandbus.known_domain(domains[i]);
+
+        -- Parsed once, checked in the same pass. An element in the wire format is kept as the message.
+        SELECT array_agg(p.ord) AS ord, array_agg(p.element) AS element, array_agg(p.command_id) AS command_id,
+               array_agg(p.correlation_id) AS correlation_id, array_agg(p.command_type) AS command_type,
+               array_agg(p.data) AS data, array_agg(p.reply_to) AS reply_to, array_agg(p.max_attempts) AS max_attempts,
+               array_agg(statement_timestamp() + make_interval(secs => least(greatest(p.delay_seconds, 0), 31536000))) AS vt,
+               array_agg(p.timeout_seconds) AS timeout_seconds, array_agg(p.batch_id) AS batch_id,
+               array_agg(p.headers) AS headers,
+               min(format('%s (command %s of the call)', p.problem, p.ord)) FILTER (WHERE p.problem IS NOT NULL) AS problem
+        INTO c
+        FROM (
+            SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to, n.max_attempts, n.timeout_seconds,
+                   n.batch_id, n.headers, coalesce(n.delay_seconds, 0) AS delay_seconds,
+                   CASE WHEN n.command_id IS NOT NULL AND n.correlation_id IS NOT NULL AND e.element ?& wire_keys
+                             AND NOT e.element ?| other_keys THEN e.element END AS element,
+                   coalesce(n.command_id, commandbus.new_id()) AS command_id,
+                   coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
+                   commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
+                       coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit) AS problem
+            FROM jsonb_array_elements(commands) WITH ORDINALITY e(element, ord)
+            CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.new_command, e.element) n
+            WHERE cardinality(domains) = 1 OR n.domain = known.domain
+        ) p;
+        IF c.problem IS NOT NULL THEN
+            PERFORM commandbus.refuse_problem(c.problem);
+        END IF;
+        PERFORM commandbus.check_shared(c.batch_id, c.reply_to);
+        PERFORM commandbus.put_commands(known.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
+            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
+        ords := ords || c.ord;
+        ids := ids || c.command_id;
     END LOOP;
 
-    SELECT count(DISTINCT coalesce(i.domain, '')) INTO n_domains
-    FROM jsonb_populate_recordset(NULL::commandbus.new_command, commands) i;
-    IF n_domains > 1 THEN
-        -- Ids come back in the order of the call, also when domains are mixed.
-        SELECT jsonb_agg(CASE WHEN c.command ->> 'command_id' IS NULL
-                              THEN jsonb_set(c.command, '{command_id}', to_jsonb(commandbus.new_id())) ELSE c.command END
-                         ORDER BY c.ord)
-        INTO commands FROM jsonb_array_elements(commands) WITH ORDINALITY c(command, ord);
-    END IF;
-    FOR shared IN SELECT DISTINCT coalesce(i.domain, '') AS domain
-                  FROM jsonb_populate_recordset(NULL::commandbus.new_command, commands) i ORDER BY 1 LOOP
-        known := commandbus.known_domain(shared.domain);
-        IF n_domains = 1 THEN
-            RETURN QUERY SELECT commandbus.put_commands(known.domain, commands, known.payload_limit);
-        ELSE
-            PERFORM commandbus.put_commands(known.domain, commands, known.payload_limit);
-        END IF;
-    END LOOP;
-    IF n_domains > 1 THEN
-        RETURN QUERY SELECT (c.command ->> 'command_id')::uuid
-                     FROM jsonb_array_elements(commands) WITH ORDINALITY c(command, ord) ORDER BY c.ord;
-    END IF;
+    -- In the order of the call, also when domains are mixed.
+    RETURN QUERY SELECT r.id FROM unnest(ords, ids) r(ord, id) ORDER BY r.ord;
 END
 $$;

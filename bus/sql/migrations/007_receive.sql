@@ -74,7 +74,9 @@ BEGIN
         IF next_vt <= statement_timestamp() AND found_row.attempts >= found_row.max_attempts THEN
             UPDATE commandbus.command_metadata c
             SET status = 'IN_TROUBLESHOOTING_QUEUE', tsq_at = statement_timestamp(), updated_at = statement_timestamp(),
-                lease_owner = NULL, lease_until = NULL, error_type = 'TRANSIENT', error_code = 'LEASE_EXHAUSTED',
+                -- The fence moves on: what the silent holder may still bring is STALE.
+                lease_no = c.lease_no + 1, lease_owner = NULL, lease_until = NULL,
+                error_type = 'TRANSIENT', error_code = 'LEASE_EXHAUSTED',
                 error_message = format('%s runs ended without an outcome: the worker died or lost its lease', c.attempts)
             WHERE c.ctid = (SELECT l.ctid FROM commandbus.command_metadata l
                             WHERE l.command_id = found_row.command_id AND l.domain = sort_out_messages.domain
@@ -156,14 +158,18 @@ BEGIN
 
     RETURN QUERY
     WITH held AS MATERIALIZED (
-        SELECT c.ctid AS place, t.visible_at
+        SELECT c.place, t.visible_at
         FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
-        JOIN commandbus.command_metadata c ON c.msg_id = t.msg_id AND c.domain = receive.domain
-        WHERE (c.status = 'PENDING'
-               OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
-                   AND statement_timestamp() >= pg_postmaster_start_time() + make_interval(secs => receive.vt_seconds)))
-          AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
-        FOR UPDATE OF c SKIP LOCKED
+        -- LATERAL: one look-up a message, whatever the planner thinks of a table it saw empty.
+        CROSS JOIN LATERAL (
+            SELECT c.ctid AS place FROM commandbus.command_metadata c
+            WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
+              AND (c.status = 'PENDING'
+                   OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
+                       AND statement_timestamp() >= pg_postmaster_start_time() + make_interval(secs => receive.vt_seconds)))
+              AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
+            FOR UPDATE OF c SKIP LOCKED
+        ) c
     ), claimed AS (
         UPDATE commandbus.command_metadata c
         SET status = 'IN_PROGRESS', attempts = c.attempts + 1, lease_no = c.lease_no + 1,
@@ -183,7 +189,7 @@ BEGIN
     )
     SELECT NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds,
            c.command_type, c.correlation_id, c.reply_to, c.batch_id,
-           (extract(epoch FROM statement_timestamp() - c.visible_at) * 1000000)::bigint, c.visible_at, c.headers, c.data
+           (date_part('epoch', statement_timestamp() - c.visible_at) * 1000000)::bigint, c.visible_at, c.headers, c.data
     FROM claimed c;
     GET DIAGNOSTICS served = ROW_COUNT;
 

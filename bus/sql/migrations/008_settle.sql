@@ -88,7 +88,7 @@ BEGIN
                 SELECT * FROM unnest(command_ids, lease_nos, outcomes, results, error_codes, error_messages, retry_seconds)
                     WITH ORDINALITY AS i(command_id, lease_no, outcome, result, error_code, error_message, retry_seconds, ord)
             ), held AS MATERIALIZED (
-                SELECT c.ctid AS place, i.ord, i.outcome,
+                SELECT c.place, i.ord, i.outcome,
                        CASE i.outcome WHEN 'SUCCESS' THEN i.result END AS result,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.outcome END AS error_type,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
@@ -102,9 +102,12 @@ BEGIN
                             WHEN 'TRANSIENT' THEN CASE WHEN c.attempts < c.max_attempts
                                 THEN 'PENDING'::commandbus.command_status ELSE 'IN_TROUBLESHOOTING_QUEUE' END
                             ELSE 'IN_TROUBLESHOOTING_QUEUE' END AS status
-                FROM item i JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = settle.domain
-                WHERE c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS' AND c.msg_id <> ALL (locked)
-                FOR UPDATE OF c SKIP LOCKED
+                FROM item i CROSS JOIN LATERAL (
+                    SELECT c.ctid AS place, c.attempts, c.max_attempts FROM commandbus.command_metadata c
+                    WHERE c.command_id = i.command_id AND c.domain = settle.domain AND c.lease_no = i.lease_no
+                      AND c.status = 'IN_PROGRESS' AND c.msg_id <> ALL (locked)
+                    FOR UPDATE OF c SKIP LOCKED
+                ) c
             ), settled AS (
                 UPDATE commandbus.command_metadata c
                 SET status = h.status, result = h.result, error_type = h.error_type, error_code = h.error_code,

@@ -18,11 +18,14 @@ BEGIN
     END IF;
 
     WITH held AS MATERIALIZED (
-        SELECT c.ctid AS place, i.ord
+        SELECT c.place, i.ord
         FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
-        JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
-        WHERE c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS'
-        FOR UPDATE OF c SKIP LOCKED
+        CROSS JOIN LATERAL (
+            SELECT c.ctid AS place FROM commandbus.command_metadata c
+            WHERE c.command_id = i.command_id AND c.domain = extend.domain AND c.lease_no = i.lease_no
+              AND c.status = 'IN_PROGRESS'
+            FOR UPDATE OF c SKIP LOCKED
+        ) c
     ), extended AS (
         UPDATE commandbus.command_metadata c SET lease_until = lease_end, updated_at = statement_timestamp()
         FROM held h WHERE c.ctid = h.place
@@ -68,13 +71,16 @@ BEGIN
 
     RETURN QUERY
     WITH unknown AS MATERIALIZED (
-        SELECT c.ctid AS place
+        SELECT c.place
         FROM unnest(candidates) m(msg_id)
-        JOIN commandbus.command_metadata c ON c.msg_id = m.msg_id AND c.domain = release_unknown.domain
-        WHERE c.status = 'IN_PROGRESS' AND c.lease_owner = release_unknown.worker
-          AND NOT EXISTS (SELECT FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
-                          WHERE i.command_id = c.command_id AND i.lease_no = c.lease_no)
-        FOR UPDATE OF c SKIP LOCKED
+        CROSS JOIN LATERAL (
+            SELECT c.ctid AS place FROM commandbus.command_metadata c
+            WHERE c.msg_id = m.msg_id AND c.domain = release_unknown.domain
+              AND c.status = 'IN_PROGRESS' AND c.lease_owner = release_unknown.worker
+              AND NOT EXISTS (SELECT FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
+                              WHERE i.command_id = c.command_id AND i.lease_no = c.lease_no)
+            FOR UPDATE OF c SKIP LOCKED
+        ) c
     ), freed AS (
         UPDATE commandbus.command_metadata c
         SET status = 'PENDING', attempts = c.attempts - 1, lease_no = c.lease_no + 1, lease_owner = NULL,

@@ -11,7 +11,7 @@ BEGIN
     IF commands IS NULL OR commands = '[]' THEN
         PERFORM commandbus.refuse('BATCH_EMPTY', 'a batch needs at least one command',
                                   'An empty batch could never complete; nothing was created.');
-    ELSIF jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, '$[*] ? (@.type() != "object")') THEN
+    ELSIF jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, 'strict $[*] ? (@.type() != "object")') THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'commands must be a JSON array of objects',
             'Each object has the arguments of commandbus.send as keys; nothing was created.');
     ELSIF EXISTS (SELECT FROM jsonb_array_elements(commands) c

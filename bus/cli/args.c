@@ -1,0 +1,249 @@
+/* Options and named arguments from tables. */
+#include "args.h"
+
+#include "duration.h"
+#include "suggest.h"
+#include "utf8.h"
+
+#include <commandbus/uuid.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* How an argument is called in a message. */
+static const char *called(const arg_spec *spec, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s%s", spec->positional ? "" : "--", spec->name);
+    return buffer;
+}
+
+static bool refuse(cb_error *e, const arg_spec *spec, const char *problem)
+{
+    char name[64];
+    return cb_fail(e, CB_MISUSE, "%s %s", called(spec, name, sizeof name), problem);
+}
+
+static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error *e)
+{
+    char *end = NULL, problem[160];
+
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (!*text || *end || errno || value < spec->min || value > spec->max) {
+        snprintf(problem, sizeof problem, "must be a whole number from %lld to %lld, not '%.40s'",
+                 (long long)spec->min, (long long)spec->max, text);
+        return refuse(e, spec, problem);
+    }
+    *into = (int)value;
+    return true;
+}
+
+static bool take_duration(const arg_spec *spec, const char *text, int64_t *into, cb_error *e)
+{
+    int64_t ms = 0;
+    char name[64], problem[160], least[32], most[32];
+
+    if (!duration_parse(text, &ms, e))
+        return cb_fail_while(e, "reading %s", called(spec, name, sizeof name));
+    if (ms < spec->min || ms > spec->max) {
+        snprintf(problem, sizeof problem, "must be %s to %s, not '%.40s'",
+                 duration_format(spec->min, least, sizeof least),
+                 duration_format(spec->max, most, sizeof most), text);
+        return refuse(e, spec, problem);
+    }
+    *into = ms;
+    return true;
+}
+
+/* The library takes timestamps, and intervals before now. */
+static bool take_time(const arg_spec *spec, const char *text, arg_time *into, cb_error *e)
+{
+    int64_t ms = 0;
+    int year, month, day, end = 0;
+
+    if (duration_parse(text, &ms, NULL)) {
+        duration_interval(ms, into->text, sizeof into->text);
+        return true;
+    }
+    if (strlen(text) >= sizeof into->text ||
+        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) != 3 || end != 10)
+        return refuse(e, spec, "must be a time such as 2026-03-01T08:00:00Z, or an age such as 2h");
+    snprintf(into->text, sizeof into->text, "%s", text);
+    return true;
+}
+
+static bool take_choice(const arg_spec *spec, const char *text, const char **into, cb_error *e)
+{
+    char problem[400] = "must be one of";
+
+    for (const char *const *choice = spec->choices; *choice; choice++) {
+        if (strcasecmp(*choice, text) == 0) {
+            *into = *choice;
+            return true;
+        }
+        size_t used = strlen(problem);
+        snprintf(problem + used, sizeof problem - used, "%s %s", choice == spec->choices ? "" : ",",
+                 *choice);
+    }
+    size_t used = strlen(problem);
+    snprintf(problem + used, sizeof problem - used, "; not '%.40s'", text);
+    return refuse(e, spec, problem);
+}
+
+static bool take_list(const char *text, arg_list *into, cb_error *e)
+{
+    const char **items = realloc(into->items, (into->n + 1) * sizeof *items);
+    if (!items)
+        return cb_fail(e, CB_MEMORY, "out of memory");
+    items[into->n++] = text;
+    into->items = items;
+    return true;
+}
+
+static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e)
+{
+    cb_uuid id;
+    void *field = (char *)into + spec->at;
+
+    if (!*text)
+        return refuse(e, spec, "needs a value, not an empty text (an unset variable?)");
+    if (!utf8_is_valid(text, strlen(text)))
+        return refuse(e, spec, "is not valid UTF-8");
+
+    switch (spec->kind) {
+    case ARG_FLAG:
+        return refuse(e, spec, "takes no value");
+    case ARG_ID:
+        if (!cb_uuid_parse(text, &id))
+            return refuse(e, spec, "must be a UUID such as 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e");
+        *(const char **)field = text;
+        return true;
+    case ARG_TEXT:
+    case ARG_FILE:
+        *(const char **)field = text;
+        return true;
+    case ARG_CHOICE:
+        return take_choice(spec, text, field, e);
+    case ARG_INT:
+        return take_int(spec, text, field, e);
+    case ARG_DURATION:
+        return take_duration(spec, text, field, e);
+    case ARG_TIME:
+        return take_time(spec, text, field, e);
+    case ARG_LIST:
+        return take_list(text, field, e);
+    }
+    return refuse(e, spec, "has no kind");
+}
+
+const arg_spec *args_find(const arg_spec *specs, const char *word)
+{
+    size_t length = strcspn(word, "=");
+
+    for (const arg_spec *s = specs; s && s->name; s++) {
+        if (!s->positional && length == strlen(s->name) + 2 && strncmp(word, "--", 2) == 0 &&
+            strncmp(word + 2, s->name, length - 2) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static bool unknown_option(const char *word, const arg_target *targets, size_t n, cb_error *e)
+{
+    suggestion best = { .word = word + strspn(word, "-"), .length = strcspn(word, "=") };
+    best.length -= (size_t)(best.word - word);
+
+    for (size_t t = 0; t < n; t++) {
+        for (const arg_spec *s = targets[t].specs; s && s->name; s++) {
+            if (!s->positional)
+                suggest(&best, s->name);
+        }
+    }
+    cb_fail(e, CB_MISUSE, "unknown option '%.*s'", (int)strcspn(word, "="), word);
+    if (best.nearest)
+        snprintf(e->hint, sizeof e->hint, "Did you mean --%s?", best.nearest);
+    return false;
+}
+
+/* Once only, but for lists. */
+static bool mark_seen(arg_target *target, const arg_spec *spec, cb_error *e)
+{
+    bool *seen = &target->seen[spec - target->specs];
+
+    if (*seen && spec->kind != ARG_LIST && spec->kind != ARG_FLAG)
+        return refuse(e, spec, "is given twice");
+    *seen = true;
+    return true;
+}
+
+/* Takes the option at argv[*i], and its value from there or from the next word. */
+static bool take_option(int argc, char **argv, int *i, arg_target *targets, size_t n, cb_error *e)
+{
+    const char *word = strcmp(argv[*i], "-h") == 0 ? "--help" : argv[*i];
+    const char *value = strchr(word, '=');
+
+    for (size_t t = 0; t < n; t++) {
+        const arg_spec *spec = args_find(targets[t].specs, word);
+        if (!spec)
+            continue;
+        if (!mark_seen(&targets[t], spec, e))
+            return false;
+        if (value)
+            return take(spec, value + 1, targets[t].into, e);
+        if (spec->kind == ARG_FLAG) {
+            *(bool *)((char *)targets[t].into + spec->at) = true;
+            return true;
+        }
+        if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+            return refuse(e, spec, "needs a value");
+        return take(spec, argv[++*i], targets[t].into, e);
+    }
+    return unknown_option(word, targets, n, e);
+}
+
+static bool take_positional(const char *word, arg_target *target, cb_error *e)
+{
+    for (const arg_spec *s = target->specs; s && s->name; s++) {
+        if (s->positional && !target->seen[s - target->specs]) {
+            target->seen[s - target->specs] = true;
+            return take(s, word, target->into, e);
+        }
+    }
+    return cb_fail(e, CB_MISUSE, "'%.80s' is one argument too many", word);
+}
+
+bool args_parse(int argc, char **argv, arg_target *targets, size_t n, cb_error *e)
+{
+    bool options = true;
+
+    for (int i = 0; i < argc; i++) {
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+        } else if (options && argv[i][0] == '-' && argv[i][1]) {
+            if (!take_option(argc, argv, &i, targets, n, e))
+                return false;
+        } else if (!take_positional(argv[i], &targets[0], e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool args_require(const arg_target *target, cb_error *e)
+{
+    for (const arg_spec *s = target->specs; s && s->name; s++) {
+        if (s->required && !target->seen[s - target->specs])
+            return refuse(e, s, "is missing");
+    }
+    return true;
+}
+
+void args_done(arg_target *target)
+{
+    for (const arg_spec *s = target->specs; s && s->name; s++) {
+        if (s->kind == ARG_LIST)
+            free(((arg_list *)((char *)target->into + s->at))->items);
+    }
+}

@@ -1,0 +1,66 @@
+/* Options and named arguments from tables: one table gives parsing, checks, help and completion. */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include <commandbus/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The kind decides what is accepted and the type of the field it goes to. */
+typedef enum {
+    ARG_FLAG,     /* bool */
+    ARG_TEXT,     /* const char * */
+    ARG_FILE,     /* const char *; completion offers files */
+    ARG_ID,       /* const char *, a UUID */
+    ARG_CHOICE,   /* const char *, one of choices (any case on input) */
+    ARG_INT,      /* int, min to max */
+    ARG_DURATION, /* int64_t in ms, min to max */
+    ARG_TIME,     /* arg_time: ISO 8601, or a duration before now */
+    ARG_LIST,     /* arg_list: may be given several times */
+} arg_kind;
+
+typedef struct {
+    char text[48]; /* empty: not given */
+} arg_time;
+
+typedef struct {
+    const char **items; /* owned, the texts are argv's */
+    size_t n;
+} arg_list;
+
+typedef struct {
+    const char *name; /* "max-attempts"; "DOMAIN" for a positional argument; NULL ends a table */
+    arg_kind kind;
+    size_t at;         /* offset of the field */
+    const char *value; /* what help calls the value; NULL for flags and positional arguments */
+    const char *help;
+    bool positional;
+    bool required;
+    int64_t min, max;
+    const char *const *choices; /* NULL ends them */
+} arg_spec;
+
+#define ARG_MAX_SPECS 32
+
+/* A table and the zeroed struct it fills. */
+typedef struct {
+    const arg_spec *specs; /* NULL: an empty table */
+    void *into;
+    bool seen[ARG_MAX_SPECS];
+} arg_target;
+
+/* Fills the targets from argv[0] to argv[argc - 1]. Positional arguments belong to the first target.
+ * Texts are borrowed from argv. Every failure is CB_MISUSE. */
+bool args_parse(int argc, char **argv, arg_target *targets, size_t n, cb_error *e);
+
+/* Fails unless everything required was given. */
+bool args_require(const arg_target *target, cb_error *e);
+
+/* Frees what args_parse allocated. */
+void args_done(arg_target *target);
+
+/* The option `--name` of `word` ("--name" or "--name=value"), or NULL. */
+const arg_spec *args_find(const arg_spec *specs, const char *word);
+
+#endif

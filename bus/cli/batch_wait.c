@@ -1,0 +1,70 @@
+/* Waiting for the end of a batch. */
+#include "batch_wait.h"
+
+#include "progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LONGEST_PAUSE_MS 1000
+
+bool batch_look(cli *c, const char *id, cb_rows **rows, cb_error *e)
+{
+    OWNED(cb_rows) found = NULL;
+
+    if (!cb_batch_show(c->db, id, &found, e))
+        return false;
+    if (cb_rows_count(found) == 0) {
+        cb_fail(e, CB_BATCH_NOT_FOUND, "there is no batch %s", id);
+        snprintf(e->hint, sizeof e->hint, "Check the id: commandbus batch list.");
+        return false;
+    }
+    cb_rows_free(*rows);
+    *rows = cb_rows_take(&found);
+    return true;
+}
+
+static size_t count_of(const cb_rows *rows, const char *column)
+{
+    const char *value = cb_rows_get(rows, 0, column);
+    return value ? (size_t)strtoull(value, NULL, 10) : 0;
+}
+
+static size_t done_of(const cb_rows *rows)
+{
+    return count_of(rows, "completed") + count_of(rows, "failed") + count_of(rows, "canceled");
+}
+
+static bool is_closed(const cb_rows *rows)
+{
+    return cb_rows_get(rows, 0, "completed_at") != NULL;
+}
+
+bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e)
+{
+    progress bar;
+    int pause_ms = 50;
+    bool good = true;
+
+    progress_start(&bar, c, "batch", count_of(*rows, "total"));
+    while (good && !is_closed(*rows)) {
+        progress_show(&bar, done_of(*rows));
+        int64_t left = args->timeout - (int64_t)(progress_seconds(&bar) * 1000);
+        if (progress_is_interrupted())
+            good = cb_fail(e, CB_AGAIN, "interrupted: the batch is still open");
+        else if (args->timeout && left <= 0)
+            good = cb_fail(e, CB_AGAIN, "the batch is still open: %zu of %zu done, %zu in the TSQ",
+                           done_of(*rows), count_of(*rows, "total"),
+                           count_of(*rows, "in_troubleshooting"));
+        if (!good)
+            break;
+        int64_t pause = args->timeout && left < pause_ms ? left : pause_ms;
+        nanosleep(&(struct timespec){ .tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000 },
+                  NULL);
+        pause_ms = pause_ms * 2 < LONGEST_PAUSE_MS ? pause_ms * 2 : LONGEST_PAUSE_MS;
+        good = batch_look(c, args->id, rows, e);
+    }
+    progress_end(&bar);
+    return good;
+}

@@ -1,0 +1,43 @@
+/* Which commands: the filter options that the lists and the TSQ share. */
+#include "filter.h"
+
+#include "duration.h"
+
+#define DEFAULT_LIMIT 50
+
+const char *const command_statuses[] = {
+    "PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TROUBLESHOOTING_QUEUE", NULL,
+};
+
+static const char *given(const char *text)
+{
+    return *text ? text : NULL;
+}
+
+cb_command_filter filter_of(filter_args *args)
+{
+    if (args->older_than)
+        duration_interval(args->older_than, args->older_than_text, sizeof args->older_than_text);
+    return (cb_command_filter){
+        .domain = args->domain,
+        .command_type = args->type,
+        .status = args->status,
+        .error_code = args->error_code,
+        .batch_id = args->batch,
+        .created_from = given(args->from.text),
+        .created_to = given(args->to.text),
+        .older_than = given(args->older_than_text),
+        .limit = args->limit ? args->limit : DEFAULT_LIMIT,
+        .offset = args->offset,
+    };
+}
+
+void filter_note_more(const cli *c, const filter_args *args, size_t shown)
+{
+    size_t limit = args->limit ? (size_t)args->limit : DEFAULT_LIMIT;
+
+    if (shown == 0)
+        cli_note(c, "nothing matches");
+    else if (shown == limit)
+        cli_note(c, "there may be more: --offset %zu", (size_t)args->offset + shown);
+}

@@ -1,0 +1,73 @@
+/* --help, from the tables. */
+#include "help.h"
+
+#include "commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char password_advice[] =
+    "Others can see a command line: keep passwords out of --url, in the environment or ~/.pgpass.\n";
+static const char exit_codes[] =
+    "exit codes: 0 done · 1 refused or not found · 2 wrong usage · 3 no database\n";
+
+static const char *title(const cli_command *c, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s%s%s", c->group ? c->group : "", c->group ? " " : "", c->verb);
+    return buffer;
+}
+
+static void print_options(const arg_spec *specs)
+{
+    for (const arg_spec *s = specs; s && s->name; s++) {
+        char left[64];
+        int width = snprintf(left, sizeof left, "%s%s%s%s", s->positional ? "" : "--", s->name,
+                             s->value ? " " : "", s->value ? s->value : "");
+        if (width <= 24)
+            printf("  %-24s  %s\n", left, s->help);
+        else
+            printf("  %s\n  %24s  %s\n", left, "", s->help);
+    }
+}
+
+void help_overview(const char *group)
+{
+    char name[64], example[64] = "send";
+
+    printf("usage: commandbus %s%s [options]\n\n", group ? group : "COMMAND", group ? " VERB" : "");
+    if (!group)
+        puts("Sends commands through PostgreSQL and PGMQ, and looks after those that got stuck.\n");
+    for (const cli_command *const *c = cli_commands; *c; c++) {
+        if (group && !((*c)->group && strcmp((*c)->group, group) == 0))
+            continue;
+        printf("  %-16s %s\n", title(*c, name, sizeof name), (*c)->summary);
+        if (group)
+            title(*c, example, sizeof example);
+    }
+    puts("\noptions of every command:");
+    print_options(cli_globals);
+    printf("\n%s%sdurations: 500ms, 30s, 5m, 2h, 30d, or ISO 8601 such as PT1H30M\n",
+           password_advice, exit_codes);
+    printf("\nexample:\n  commandbus %s --help\n", example);
+}
+
+void help_command(const cli_command *command)
+{
+    char name[64];
+
+    printf("usage: commandbus %s", title(command, name, sizeof name));
+    for (const arg_spec *s = command->args; s && s->name; s++) {
+        if (s->positional)
+            printf(s->required ? " %s" : " [%s]", s->name);
+    }
+    printf(" [options]\n\n%s.\n", command->summary);
+    if (command->details)
+        printf("\n%s", command->details);
+    if (command->args && command->args->name) {
+        puts("");
+        print_options(command->args);
+    }
+    puts("\noptions of every command:");
+    print_options(cli_globals);
+    printf("%s\nexample:\n%s", password_advice, command->example);
+}

@@ -1,0 +1,169 @@
+/* JSON as text. Payloads are never rebuilt from a parsed form: json-c would round large numbers. */
+#include "json_text.h"
+
+#include <json-c/json_tokener.h>
+#include <string.h>
+
+#define DEEPEST 200
+
+void json_write_string(FILE *out, const char *text)
+{
+    static const char letters[] = "btnvfr"; /* of 0x08 to 0x0d; \v is not JSON */
+
+    if (!text) {
+        fputs("null", out);
+        return;
+    }
+    fputc('"', out);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if (*c >= 0x08 && *c <= 0x0d && *c != 0x0b)
+            fprintf(out, "\\%c", letters[*c - 0x08]);
+        else if (*c < 0x20 || *c == 0x7f)
+            fprintf(out, "\\u%04x", *c);
+        else
+            fputc(*c, out);
+    }
+    fputc('"', out);
+}
+
+/* Behind the string that starts at `c`. */
+static const char *skip_string(const char *c)
+{
+    for (c++; *c && *c != '"'; c++) {
+        if (*c == '\\' && c[1])
+            c++;
+    }
+    return *c ? c + 1 : c;
+}
+
+static const char *skip_blank(const char *c)
+{
+    return c + strspn(c, " \t\r\n");
+}
+
+static void new_line(FILE *out, int spaces)
+{
+    fprintf(out, "\n%*s", spaces, "");
+}
+
+void json_write_pretty(FILE *out, const char *json, int indent)
+{
+    for (const char *c = skip_blank(json); *c; c = skip_blank(c)) {
+        if (*c == '"') {
+            const char *end = skip_string(c);
+            fwrite(c, 1, (size_t)(end - c), out);
+            c = end;
+            continue;
+        }
+        if ((*c == '{' || *c == '[') && strchr("}]", *skip_blank(c + 1))) {
+            fprintf(out, "%c%c", *c, *skip_blank(c + 1));
+            c = skip_blank(c + 1) + 1;
+            continue;
+        }
+        if (*c == '}' || *c == ']')
+            new_line(out, indent -= 2);
+        fputc(*c, out);
+        if (*c == '{' || *c == '[')
+            new_line(out, indent += 2);
+        else if (*c == ',')
+            new_line(out, indent);
+        else if (*c == ':')
+            fputc(' ', out);
+        c++;
+    }
+}
+
+void json_print_adopt(json_object *object)
+{
+    puts(json_object_to_json_string_ext(object,
+                                        JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(object);
+}
+
+bool json_check_object(const char *text, size_t length, cb_error *e)
+{
+    struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
+    if (!tokener)
+        return cb_fail(e, CB_MEMORY, "out of memory");
+
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    /* With the final NUL the tokener knows that the text is complete. */
+    json_object *object = json_tokener_parse_ex(tokener, text, (int)length + 1);
+    enum json_tokener_error problem = json_tokener_get_error(tokener);
+    size_t at = json_tokener_get_parse_end(tokener);
+    bool is_object = json_object_is_type(object, json_type_object);
+    json_object_put(object);
+    json_tokener_free(tokener);
+
+    if (problem != json_tokener_success)
+        return cb_fail(e, CB_INVALID_DATA, "invalid JSON at character %zu: %s", at + 1,
+                       problem == json_tokener_continue ? "it ends too early"
+                                                        : json_tokener_error_desc(problem));
+    return is_object || cb_fail(e, CB_INVALID_DATA, "this is no JSON object");
+}
+
+bool json_unescape(char *raw)
+{
+    size_t length = strlen(raw);
+
+    if (*raw != '"' || length < 2)
+        return false;
+    if (!memchr(raw, '\\', length)) {
+        memmove(raw, raw + 1, length - 2);
+        raw[length - 2] = '\0';
+        return true;
+    }
+    json_object *string = json_tokener_parse(raw);
+    size_t unescaped = (size_t)json_object_get_string_len(string);
+    const char *text = json_object_get_string(string);
+    bool good = text && strlen(text) == unescaped;
+    if (good)
+        memcpy(raw, text, unescaped + 1); /* never longer than its escaped form */
+    json_object_put(string);
+    return good;
+}
+
+/* Behind the value at `c`, at the comma or brace that follows or the blanks before it. */
+static const char *skip_value(const char *c)
+{
+    int depth = 0;
+
+    for (;;) {
+        if (*c == '"')
+            c = skip_string(c);
+        else if (*c == '{' || *c == '[')
+            depth++, c++;
+        else if (*c == '}' || *c == ']')
+            depth--, c++;
+        else if (depth > 0 && *c)
+            c++;
+        else
+            c += strcspn(c, ",}] \t\r\n");
+        if (depth == 0 || !*c)
+            return c;
+    }
+}
+
+bool json_next_member(char **at, json_member *ret)
+{
+    char *c = *at + strspn(*at, " \t\r\n{,");
+
+    if (*c != '"')
+        return false;
+    ret->key = c;
+    char *key_end = c + (skip_string(c) - c);
+    c = key_end + strspn(key_end, " \t\r\n:");
+    ret->value = c;
+    c += skip_value(c) - c;
+    ret->value_length = (size_t)(c - ret->value);
+
+    /* What ends the value is remembered by moving behind it; a closing brace ends the scan. */
+    char *next = c + strspn(c, " \t\r\n");
+    *at = *next == ',' ? next + 1 : next + strlen(next);
+    *c = '\0';
+    *key_end = '\0';
+    (void)json_unescape(ret->key); /* one with a NUL stays as it is: no key of ours */
+    return true;
+}

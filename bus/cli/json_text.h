@@ -1,0 +1,37 @@
+/* JSON as text: written, indented and cut up without ever changing a number. */
+#ifndef CLI_JSON_TEXT_H
+#define CLI_JSON_TEXT_H
+
+#include <commandbus/error.h>
+#include <json-c/json_object.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* A quoted string with what JSON wants escaped; null for NULL. */
+void json_write_string(FILE *out, const char *text);
+
+/* Valid JSON over several lines, each but the first indented by `indent` spaces. */
+void json_write_pretty(FILE *out, const char *json, int indent);
+
+/* Prints the object on one line and frees it. */
+void json_print_adopt(json_object *object);
+
+/* Fails with CB_INVALID_DATA unless `text` is one strict JSON object in UTF-8. */
+bool json_check_object(const char *text, size_t length, cb_error *e);
+
+/* A member of an object: its key and its value as they stand in the text. */
+typedef struct {
+    char *key, *value;
+    size_t value_length;
+} json_member;
+
+/* *at starts at a checked object that may be changed, and moves. Ends key (unescaped) and value with
+ * NULs in place. False after the last member. */
+bool json_next_member(char **at, json_member *ret);
+
+/* Unescapes the string that is `raw` in place. False for what is no string and for one with a NUL
+ * character in it, which no text of ours may have. */
+bool json_unescape(char *raw);
+
+#endif

@@ -1,0 +1,88 @@
+/* The audit trail of a command as a story. */
+#include "timeline.h"
+
+#include "output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Seconds of a timestamp as PostgreSQL prints it, for differences; false when it is none. */
+static bool seconds_of(const char *text, double *seconds)
+{
+    struct tm tm = { 0 };
+    int end = 0, zone_hours = 0, zone_minutes = 0;
+    double fraction = 0;
+    char separator;
+
+    if (!text || sscanf(text, "%d-%d-%d%c%d:%d:%d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+                        &separator, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 7)
+        return false;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    const char *rest = text + end;
+    if (*rest == '.') {
+        char *behind = NULL;
+        fraction = strtod(rest, &behind);
+        rest = behind;
+    }
+    if (*rest == '+' || *rest == '-')
+        sscanf(rest + 1, "%2d:%2d", &zone_hours, &zone_minutes);
+    int zone = (zone_hours * 60 + zone_minutes) * 60;
+    *seconds = (double)timegm(&tm) + fraction - (*rest == '-' ? -zone : zone);
+    return true;
+}
+
+/* " label value", or nothing. */
+static void print_fact(const cb_rows *trail, size_t row, const char *column, const char *label)
+{
+    const char *value = cb_rows_get(trail, row, column);
+
+    if (!value)
+        return;
+    printf("  %s ", label);
+    output_plain(stdout, value);
+}
+
+static size_t longest_event(const cb_rows *trail)
+{
+    size_t longest = 0;
+
+    for (size_t row = 0; row < cb_rows_count(trail); row++) {
+        const char *event = cb_rows_get(trail, row, "event_type");
+        if (event && strlen(event) > longest)
+            longest = strlen(event);
+    }
+    return longest;
+}
+
+void timeline_print(const cb_rows *trail)
+{
+    int width = (int)longest_event(trail);
+    double first = 0, at;
+
+    if (cb_rows_count(trail) == 0)
+        puts("no audit records: their retention is over");
+    for (size_t row = 0; row < cb_rows_count(trail); row++) {
+        const char *time = cb_rows_get(trail, row, "at"),
+                   *event = cb_rows_get(trail, row, "event_type");
+        const char *details = cb_rows_get(trail, row, "details");
+
+        printf("%s", time ? time : "");
+        if (seconds_of(time, &at)) {
+            first = row == 0 ? at : first;
+            printf("  %+12.3fs", at - first);
+        }
+        printf("  %-*s", width, event ? event : "");
+        print_fact(trail, row, "attempt", "attempt");
+        print_fact(trail, row, "worker", "worker");
+        print_fact(trail, row, "operator", "operator");
+        print_fact(trail, row, "db_user", "as");
+        if (details) {
+            fputs("  ", stdout);
+            output_plain(stdout, details);
+        }
+        putchar('\n');
+    }
+}

@@ -1,0 +1,2 @@
+-- $1 worker
+SELECT commandbus.sleep_end($1::text)

@@ -1,0 +1,229 @@
+/* Checks JSON text without building anything. By hand and not by json-c's tokener, which takes more
+ * than RFC 8259 (NaN, numbers like 01), lets \u0000 pass and costs an allocation for every value. */
+#include "json.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "fail.h"
+#include "utf8.h"
+
+typedef struct {
+    const unsigned char *start;
+    const unsigned char *at;
+    const char *problem; /* set by the first thing that is wrong; `at` is then where */
+    int depth;
+} scanner;
+
+static bool scan_value(scanner *s);
+
+static bool wrong(scanner *s, const char *problem)
+{
+    if (!s->problem)
+        s->problem = problem;
+    return false;
+}
+
+static void skip_space(scanner *s)
+{
+    while (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r')
+        s->at++;
+}
+
+static bool scan_word(scanner *s, const char *word)
+{
+    size_t length = strlen(word);
+
+    if (strncmp((const char *)s->at, word, length) != 0)
+        return wrong(s, "expected a value");
+    s->at += length;
+    return true;
+}
+
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool scan_digits(scanner *s)
+{
+    if (!is_digit(*s->at))
+        return wrong(s, "expected a digit");
+    while (is_digit(*s->at))
+        s->at++;
+    return true;
+}
+
+static bool scan_number(scanner *s)
+{
+    if (*s->at == '-')
+        s->at++;
+    if (s->at[0] == '0' && is_digit(s->at[1]))
+        return wrong(s, "a number may not begin with 0");
+    if (!scan_digits(s))
+        return false;
+    if (*s->at == '.') {
+        s->at++;
+        if (!scan_digits(s))
+            return false;
+    }
+    if (*s->at != 'e' && *s->at != 'E')
+        return true;
+    s->at++;
+    if (*s->at == '+' || *s->at == '-')
+        s->at++;
+    return scan_digits(s);
+}
+
+/* The four digits after \u; -1 when there are not four. */
+static int code_unit(const unsigned char *hex)
+{
+    int value = 0;
+
+    for (int i = 0; i < 4; i++) {
+        unsigned char c = hex[i];
+        if (is_digit(c))
+            value = value * 16 + (c - '0');
+        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+            value = value * 16 + ((c | 0x20) - 'a' + 10);
+        else
+            return -1;
+    }
+    return value;
+}
+
+static bool scan_unicode_escape(scanner *s)
+{
+    int unit = code_unit(s->at + 2);
+
+    if (unit < 0)
+        return wrong(s, "\\u needs four hexadecimal digits");
+    if (unit == 0)
+        return wrong(s, "\\u0000 cannot be stored");
+    if (unit >= 0xDC00 && unit <= 0xDFFF)
+        return wrong(s, "a low surrogate without its high one");
+    if (unit >= 0xD800 && unit <= 0xDBFF) {
+        int low = s->at[6] == '\\' && s->at[7] == 'u' ? code_unit(s->at + 8) : -1;
+        if (low < 0xDC00 || low > 0xDFFF)
+            return wrong(s, "a high surrogate without its low one");
+        s->at += 6;
+    }
+    s->at += 6;
+    return true;
+}
+
+static bool scan_escape(scanner *s)
+{
+    if (s->at[1] == 'u')
+        return scan_unicode_escape(s);
+    if (s->at[1] == '\0' || !strchr("\"\\/bfnrt", s->at[1]))
+        return wrong(s, "an unknown escape");
+    s->at += 2;
+    return true;
+}
+
+static bool scan_string(scanner *s)
+{
+    s->at++;
+    while (*s->at != '"') {
+        if (*s->at == '\\') {
+            if (!scan_escape(s))
+                return false;
+            continue;
+        }
+        if (*s->at == '\0')
+            return wrong(s, "a string does not end");
+        if (*s->at < 0x20)
+            return wrong(s, "a control character must be escaped");
+        size_t length = utf8_length(s->at);
+        if (length == 0)
+            return wrong(s, "bytes that are no UTF-8");
+        s->at += length;
+    }
+    s->at++;
+    return true;
+}
+
+static bool scan_member(scanner *s)
+{
+    if (*s->at != '"')
+        return wrong(s, "expected a key in double quotes");
+    if (!scan_string(s))
+        return false;
+    skip_space(s);
+    if (*s->at != ':')
+        return wrong(s, "expected ':'");
+    s->at++;
+    return scan_value(s);
+}
+
+/* What stands between brackets: items separated by commas. */
+static bool scan_items(scanner *s, unsigned char end, bool (*scan_item)(scanner *),
+                       const char *expected)
+{
+    if (++s->depth > JSON_MAX_DEPTH)
+        return wrong(s, "nested deeper than 32 levels");
+    s->at++;
+    skip_space(s);
+    if (*s->at != end) {
+        for (;;) {
+            skip_space(s);
+            if (!scan_item(s))
+                return false;
+            skip_space(s);
+            if (*s->at != ',')
+                break;
+            s->at++;
+        }
+        if (*s->at != end)
+            return wrong(s, expected);
+    }
+    s->at++;
+    s->depth--;
+    return true;
+}
+
+static bool scan_value(scanner *s)
+{
+    skip_space(s);
+    switch (*s->at) {
+    case '{':
+        return scan_items(s, '}', scan_member, "expected ',' or '}'");
+    case '[':
+        return scan_items(s, ']', scan_value, "expected ',' or ']'");
+    case '"':
+        return scan_string(s);
+    case 't':
+        return scan_word(s, "true");
+    case 'f':
+        return scan_word(s, "false");
+    case 'n':
+        return scan_word(s, "null");
+    default:
+        return *s->at == '-' || is_digit(*s->at) ? scan_number(s) : wrong(s, "expected a value");
+    }
+}
+
+bool json_check(const char *text, json_kind kind, const char *what, cb_error *e)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    scanner s = { .start = bytes, .at = bytes };
+
+    skip_space(&s);
+    bool is_object = *s.at == '{';
+    if (scan_value(&s)) {
+        skip_space(&s);
+        if (*s.at != '\0')
+            wrong(&s, "something follows the value");
+    }
+    if (s.problem) {
+        cb_fail(e, CB_INVALID_DATA, "%s is not valid JSON: %s at byte %zu", what, s.problem,
+                (size_t)(s.at - s.start) + 1);
+        return fail_hint(e, "Correct %s and try again; nothing was changed.", what);
+    }
+    if (kind == JSON_OBJECT && !is_object) {
+        cb_fail(e, CB_INVALID_DATA, "%s must be a JSON object", what);
+        return fail_hint(e, "Write it in braces, such as {\"amount\": \"10.00\"}.");
+    }
+    return true;
+}

@@ -1,0 +1,152 @@
+/* Keeping leases, and giving back those that nobody knows about. */
+#include <commandbus/lease.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "cb_sql.h"
+#include "fail.h"
+#include "groups.h"
+#include "pipeline.h"
+#include "words.h"
+
+static const char *const state_names[] = {
+    [CB_LEASE_EXTENDED] = "EXTENDED",
+    [CB_LEASE_BUSY] = "BUSY",
+    [CB_LEASE_GONE] = "GONE",
+};
+enum {
+    STATES = sizeof state_names / sizeof *state_names
+};
+
+typedef struct {
+    buffer ids;
+    buffer lease_nos;
+} lease_arrays;
+
+static void lease_arrays_done(lease_arrays *a)
+{
+    buffer_done(&a->ids);
+    buffer_done(&a->lease_nos);
+}
+
+static void begin_arrays(lease_arrays *a, size_t n)
+{
+    array_begin(&a->ids, ARRAY_UUID, n);
+    array_begin(&a->lease_nos, ARRAY_INT8, n);
+}
+
+static bool add_lease(lease_arrays *a, const cb_lease *lease, cb_error *e)
+{
+    if (!array_add_uuid(&a->ids, lease->command_id.text))
+        return cb_fail(e, CB_MISUSE, "a lease whose command_id is not a UUID");
+    array_add_int8(&a->lease_nos, lease->lease_no);
+    return a->ids.failed || a->lease_nos.failed ? fail_memory(e) : true;
+}
+
+/* Everything about one call, freed together. */
+typedef struct {
+    groups by_domain;
+    lease_arrays *arrays;
+    pipeline_statement *statements;
+} extend_call;
+
+static void extend_call_done(extend_call *call)
+{
+    for (size_t g = 0; call->arrays && g < call->by_domain.count; g++)
+        lease_arrays_done(&call->arrays[g]);
+    if (call->statements)
+        pipeline_done(call->statements, call->by_domain.count);
+    free(call->arrays);
+    free(call->statements);
+    groups_done(&call->by_domain);
+}
+
+static bool fill(extend_call *call, const char *worker, const cb_lease *leases, size_t n,
+                 double vt_seconds, cb_error *e)
+{
+    for (size_t g = 0; g < call->by_domain.count; g++)
+        begin_arrays(&call->arrays[g], call->by_domain.sizes[g]);
+    for (size_t i = 0; i < n; i++) {
+        if (!add_lease(&call->arrays[call->by_domain.group_of[i]], &leases[i], e))
+            return false;
+    }
+    for (size_t g = 0; g < call->by_domain.count; g++) {
+        pipeline_statement *s = &call->statements[g];
+        s->sql = cb_sql_extend;
+        params_text(&s->p, call->by_domain.domains[g]);
+        params_text(&s->p, worker);
+        params_array(&s->p, &call->arrays[g].ids);
+        params_array(&s->p, &call->arrays[g].lease_nos);
+        params_seconds(&s->p, vt_seconds);
+    }
+    return true;
+}
+
+static bool read_states(const extend_call *call, cb_lease *leases, size_t n, cb_error *e)
+{
+    for (size_t g = 0; g < call->by_domain.count; g++) {
+        const PGresult *result = call->statements[g].result;
+        const char *at = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
+        for (size_t i = 0; i < n; i++) {
+            size_t state;
+            if (call->by_domain.group_of[i] != g)
+                continue;
+            if (!words_next(&at, state_names, STATES, &state))
+                return cb_fail(e, CB_SERVER, "extend gave no answer on lease %zu", i + 1);
+            leases[i].state = (cb_lease_state)state;
+        }
+    }
+    return true;
+}
+
+bool cb_lease_extend(cb_db *db, const char *worker, cb_lease *leases, size_t n, double vt_seconds,
+                     cb_error *e)
+{
+    __attribute__((cleanup(extend_call_done))) extend_call call = { 0 };
+
+    if (n == 0)
+        return true;
+    if (!groups_make(&call.by_domain, leases, n, sizeof *leases, offsetof(cb_lease, domain), e))
+        return false;
+    call.arrays = calloc(call.by_domain.count, sizeof *call.arrays);
+    call.statements = calloc(call.by_domain.count, sizeof *call.statements);
+    if (!call.arrays || !call.statements)
+        return fail_memory(e);
+    return fill(&call, worker, leases, n, vt_seconds, e) &&
+           pipeline_run(db, call.statements, call.by_domain.count, e) &&
+           read_states(&call, leases, n, e);
+}
+
+static bool is_in(const cb_lease *lease, const char *domain)
+{
+    return !lease->domain || strcmp(lease->domain, domain) == 0;
+}
+
+bool cb_lease_release_unknown(cb_db *db, const char *domain, const char *worker,
+                              const cb_lease *held, size_t n, size_t *released, cb_error *e)
+{
+    __attribute__((cleanup(lease_arrays_done))) lease_arrays arrays = { 0 };
+    OWNED(PGresult) result = NULL;
+    params p = { 0 };
+    size_t here = 0;
+
+    if (!domain || !worker)
+        return cb_fail(e, CB_MISUSE, "releasing leases needs a domain and the worker's name");
+    for (size_t i = 0; i < n; i++)
+        here += is_in(&held[i], domain);
+    begin_arrays(&arrays, here);
+    for (size_t i = 0; i < n; i++) {
+        if (is_in(&held[i], domain) && !add_lease(&arrays, &held[i], e))
+            return false;
+    }
+    params_text(&p, domain);
+    params_text(&p, worker);
+    params_array(&p, &arrays.ids);
+    params_array(&p, &arrays.lease_nos);
+    if (!db_run(db, cb_sql_release_unknown, &p, DB_TEXT, &result, e))
+        return false;
+    if (released)
+        *released = (size_t)PQntuples(result);
+    return true;
+}

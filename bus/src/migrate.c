@@ -1,0 +1,53 @@
+/* Bringing a database to this binary's schema: is the server fit for it, then the files. */
+#include <commandbus/migrate.h>
+#include <stdio.h>
+
+#include "cb_sql.h"
+#include "fail.h"
+#include "migration.h"
+
+static const char pgmq_hint[] =
+    "On your own machine deploy/local/deps installs it; else ask the database's administrator for "
+    "pgmq 1.11 or newer.";
+
+static bool check_pgmq(cb_db *db, cb_error *e)
+{
+    OWNED(PGresult) versions = NULL;
+    int major = 0, minor = 0;
+
+    if (!db_run(db, cb_sql_pgmq_version, NULL, DB_TEXT, &versions, e))
+        return false;
+    bool installed = !PQgetisnull(versions, 0, 0);
+    if (!installed && PQgetisnull(versions, 0, 1)) {
+        cb_fail(e, CB_SCHEMA, "the server does not offer the extension pgmq");
+        return fail_hint(e, "%s", pgmq_hint);
+    }
+    const char *version = PQgetvalue(versions, 0, installed ? 0 : 1);
+    if (sscanf(version, "%d.%d", &major, &minor) == 2 && (major > 1 || (major == 1 && minor >= 11)))
+        return true;
+    cb_fail(e, CB_SCHEMA, "pgmq 1.11 or newer is needed, %s is %.20s",
+            installed ? "this database's" : "what the server offers", version);
+    return installed ? fail_hint(e,
+                                 "ALTER EXTENSION pgmq UPDATE, if the server offers a newer one. "
+                                 "%s",
+                                 pgmq_hint)
+                     : fail_hint(e, "%s", pgmq_hint);
+}
+
+static bool check_server(cb_db *db, cb_error *e)
+{
+    int version = PQserverVersion(db->conn);
+
+    if (version >= 150000)
+        return check_pgmq(db, e);
+    cb_fail(e, CB_SCHEMA, "PostgreSQL 15 or newer is needed, this is %d.%d", version / 10000,
+            version % 10000);
+    return fail_hint(e, "Use another server.");
+}
+
+bool cb_migrate(cb_db *db, cb_migrate_report *ret, cb_error *e)
+{
+    const migration bus = { "commandbus", cb_migrations, cb_migrations_count, true };
+
+    return db_is_ready(db, e) && check_server(db, e) && migration_apply(db, &bus, ret, e);
+}

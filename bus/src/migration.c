@@ -1,0 +1,106 @@
+/* Applying migrations: everything that is missing in one transaction, one client at a time. */
+#include "migration.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "cb_sql.h"
+#include "schema.h"
+
+/* The oldest binary that can work on the schema this one brings. Raised only with a release that
+ * takes away what older binaries use (expand/contract). */
+enum {
+    CB_OLDEST_BINARY = 1
+};
+
+static bool run_file(cb_db *db, const migration *m, const cb_sql_file *file, cb_error *e)
+{
+    params p = { 0 };
+
+    if (!db_do_script(db, file->text, e))
+        return cb_fail_while(e, "applying %03d_%s.sql", file->version, file->name);
+    if (!db_in_transaction(db))
+        return cb_fail(e, CB_SCHEMA, "%03d_%s.sql ended the transaction it was run in",
+                       file->version, file->name);
+    params_text(&p, m->component);
+    params_int(&p, file->version);
+    params_int(&p, CB_OLDEST_BINARY);
+    params_text(&p, file->name);
+    return db_do(db, cb_sql_schema_record, &p, e);
+}
+
+static bool run_missing(cb_db *db, const migration *m, cb_migrate_report *report, cb_error *e)
+{
+    if (m->is_bus && !db_do_script(db, cb_sql_bootstrap, e))
+        return cb_fail_while(e, "preparing roles, extension and schema");
+    if (!db_do_script(db, cb_sql_migrate_as_owner, e))
+        return false;
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->files[i].version <= report->found)
+            continue;
+        if (!run_file(db, m, &m->files[i], e))
+            return false;
+        report->applied++;
+        report->now = m->files[i].version;
+    }
+    return true;
+}
+
+/* Inside the transaction. Sets *write when there is something to commit. */
+static bool look_and_run(cb_db *db, const migration *m, cb_migrate_report *report, bool *write,
+                         cb_error *e)
+{
+    schema_state state;
+
+    if (!schema_read(db, m->component, &state, e))
+        return false;
+    if (m->is_bus && !schema_check_binary(&state, e))
+        return false;
+    *report = (cb_migrate_report){ .found = state.version, .now = state.version };
+    *write = m->n > 0 && m->files[m->n - 1].version > state.version;
+    return *write ? run_missing(db, m, report, e) : true;
+}
+
+static bool apply_once(cb_db *db, const migration *m, cb_migrate_report *report, cb_error *e)
+{
+    bool write = false;
+    bool fine = db_do_script(db, cb_sql_migrate_begin, e) && look_and_run(db, m, report, &write, e);
+
+    if (fine && write)
+        return cb_db_commit(db, e);
+    if (!db->lost)
+        cb_db_rollback(db, NULL);
+    return fine;
+}
+
+/* A lock that was not given in time, a deadlock, or two databases of one server that were creating
+ * the same role. */
+static bool is_passing(const migration *m, const cb_error *e)
+{
+    if (e->code == CB_AGAIN)
+        return true;
+    return m->is_bus && (strcmp(e->sqlstate, "23505") == 0 || strcmp(e->sqlstate, "XX000") == 0);
+}
+
+bool migration_apply(cb_db *db, const migration *m, cb_migrate_report *ret, cb_error *e)
+{
+    cb_error own = { 0 };
+    cb_migrate_report report = { 0 };
+
+    if (!db_is_ready(db, e))
+        return false;
+    if (db_in_transaction(db))
+        return cb_fail(e, CB_MISUSE, "migrating needs its own transaction, one is open");
+    for (int attempt = 1; !apply_once(db, m, &report, &own); attempt++) {
+        if (attempt == 5 || !is_passing(m, &own)) {
+            if (e)
+                *e = own;
+            return false;
+        }
+        struct timespec pause = { 0, attempt * 100000000L };
+        nanosleep(&pause, NULL);
+    }
+    if (ret)
+        *ret = report;
+    return true;
+}

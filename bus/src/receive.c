@@ -1,0 +1,254 @@
+/* Claiming commands. Results come in binary: numbers and ids need no parsing, payloads are borrowed
+ * from the result, and a claim is one allocation beside it. */
+#include <commandbus/receive.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cb_sql.h"
+#include "db.h"
+#include "fail.h"
+#include "uuid_bytes.h"
+#include "wire.h"
+
+/* The columns of receive.sql. */
+enum {
+    EVENT,
+    COMMAND_ID,
+    MSG_ID,
+    LEASE_NO,
+    ATTEMPT,
+    MAX_ATTEMPTS,
+    TIMEOUT_SECONDS,
+    COMMAND_TYPE,
+    CORRELATION_ID,
+    REPLY_TO,
+    BATCH_ID,
+    WAITED_US,
+    VISIBLE_AT,
+    HEADERS,
+    DATA,
+    COLUMNS,
+};
+
+/* A place before everything: timestamptz '-infinity'. */
+static const int64_t from_the_start = INT64_MIN;
+
+struct cb_receiver {
+    char *domain;
+    char *worker;
+    cb_receive_options options;   /* its worker is not used: it may not live as long */
+    int64_t after;                /* where the last claim ended, when it was a full one */
+    struct timespec started_over; /* when a claim last began at the start (CLOCK_MONOTONIC) */
+};
+
+bool cb_receiver_open(const char *domain, const cb_receive_options *options, cb_receiver **ret,
+                      cb_error *e)
+{
+    if (!domain || !options || !options->worker)
+        return cb_fail(e, CB_MISUSE, "a receiver needs a domain and the name of its worker");
+
+    OWNED(cb_receiver) r = calloc(1, sizeof *r);
+    if (!r)
+        return fail_memory(e);
+    r->options = *options;
+    r->options.worker = NULL;
+    if (r->options.vt_seconds == 0)
+        r->options.vt_seconds = 30;
+    if (r->options.default_max_attempts == 0)
+        r->options.default_max_attempts = 3;
+    if (r->options.default_timeout_seconds == 0)
+        r->options.default_timeout_seconds = 30;
+    r->after = from_the_start;
+    r->domain = strdup(domain);
+    r->worker = strdup(options->worker);
+    if (!r->domain || !r->worker)
+        return fail_memory(e);
+    *ret = cb_receiver_take(&r);
+    return true;
+}
+
+void cb_receiver_free(cb_receiver *r)
+{
+    if (!r)
+        return;
+    free(r->domain);
+    free(r->worker);
+    free(r);
+}
+
+typedef struct {
+    cb_command command;
+    char batch_id[37];
+} claimed;
+
+struct cb_claim {
+    PGresult *result; /* holds what the commands borrow */
+    char *domain;     /* the receiver may go before the claim */
+    size_t count;
+    size_t poisoned;
+    size_t exhausted;
+    claimed rows[];
+};
+
+void cb_claim_free(cb_claim *claim)
+{
+    if (!claim)
+        return;
+    PQclear(claim->result);
+    free(claim->domain);
+    free(claim);
+}
+
+static const char *text_at(const PGresult *result, int row, int column)
+{
+    return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
+}
+
+/* A jsonb in binary is a version, 1, and the text. */
+static const char *json_at(const PGresult *result, int row, int column)
+{
+    const char *value = text_at(result, row, column);
+
+    return value ? value + 1 : NULL;
+}
+
+static int64_t int64_at(const PGresult *result, int row, int column)
+{
+    const char *value = text_at(result, row, column);
+
+    return value ? (int64_t)wire_get64(value) : 0;
+}
+
+static int int_at(const PGresult *result, int row, int column)
+{
+    const char *value = text_at(result, row, column);
+
+    return value ? (int)(int32_t)wire_get32(value) : 0;
+}
+
+static bool uuid_at(const PGresult *result, int row, int column, char text[37])
+{
+    const char *value = text_at(result, row, column);
+
+    text[0] = '\0';
+    if (value)
+        uuid_to_text((const unsigned char *)value, text);
+    return value != NULL;
+}
+
+static void read_row(const PGresult *result, int row, const char *domain, claimed *to)
+{
+    cb_command *c = &to->command;
+
+    uuid_at(result, row, COMMAND_ID, c->command_id.text);
+    uuid_at(result, row, CORRELATION_ID, c->correlation_id.text);
+    c->domain = domain;
+    c->command_type = text_at(result, row, COMMAND_TYPE);
+    c->data = json_at(result, row, DATA);
+    c->headers = json_at(result, row, HEADERS);
+    c->reply_to = text_at(result, row, REPLY_TO);
+    c->batch_id = uuid_at(result, row, BATCH_ID, to->batch_id) ? to->batch_id : NULL;
+    c->msg_id = int64_at(result, row, MSG_ID);
+    c->lease_no = int64_at(result, row, LEASE_NO);
+    c->attempt = int_at(result, row, ATTEMPT);
+    c->max_attempts = int_at(result, row, MAX_ATTEMPTS);
+    c->timeout_seconds = int_at(result, row, TIMEOUT_SECONDS);
+    c->waited_us = int64_at(result, row, WAITED_US);
+}
+
+/* Where this claim starts. At the place where the last one ended, as long as there is plenty; from
+ * the start at least once a second, so that what became due late is not passed over for ever. */
+static int64_t place_to_start(cb_receiver *r)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double since = (double)(now.tv_sec - r->started_over.tv_sec) +
+                   (double)(now.tv_nsec - r->started_over.tv_nsec) / 1e9;
+    if (r->after != from_the_start && since < 1)
+        return r->after;
+    r->started_over = now;
+    return from_the_start;
+}
+
+static int64_t place_reached(const PGresult *result, int rows)
+{
+    int64_t place = from_the_start;
+
+    for (int i = 0; i < rows; i++) {
+        if (!PQgetisnull(result, i, VISIBLE_AT) && int64_at(result, i, VISIBLE_AT) > place)
+            place = int64_at(result, i, VISIBLE_AT);
+    }
+    return place;
+}
+
+/* Adopts the result, also on failure. */
+static bool claim_adopt(PGresult *raw, const char *domain, cb_claim **ret, cb_error *e)
+{
+    OWNED(PGresult) result = raw;
+    int rows = PQntuples(result);
+
+    if (PQnfields(result) != COLUMNS)
+        return cb_fail(e, CB_SCHEMA, "receive answers %d columns", PQnfields(result));
+    OWNED(cb_claim) claim = calloc(1, sizeof *claim + (size_t)rows * sizeof claim->rows[0]);
+    if (!claim || !(claim->domain = strdup(domain)))
+        return fail_memory(e);
+
+    for (int i = 0; i < rows; i++) {
+        const char *event = text_at(result, i, EVENT);
+        if (!event)
+            read_row(result, i, claim->domain, &claim->rows[claim->count++]);
+        else if (strcmp(event, "POISON_ARCHIVED") == 0)
+            claim->poisoned++;
+        else if (strcmp(event, "LEASE_EXHAUSTED") == 0)
+            claim->exhausted++;
+    }
+    claim->result = PGresult_take(&result);
+    *ret = cb_claim_take(&claim);
+    return true;
+}
+
+bool cb_receive(cb_db *db, cb_receiver *r, int quantity, cb_claim **ret, cb_error *e)
+{
+    OWNED(PGresult) result = NULL;
+    params p = { 0 };
+
+    if (quantity < 1)
+        return cb_fail(e, CB_MISUSE, "cannot claim %d commands", quantity);
+    params_text(&p, r->domain);
+    params_text(&p, r->worker);
+    params_int(&p, quantity);
+    params_seconds(&p, r->options.vt_seconds);
+    params_int(&p, r->options.default_max_attempts);
+    params_int(&p, r->options.default_timeout_seconds);
+    params_time(&p, place_to_start(r));
+    r->after = from_the_start;
+    if (!db_run(db, cb_sql_receive, &p, DB_BINARY, &result, e))
+        return false;
+
+    int rows = PQntuples(result);
+    if (rows >= quantity)
+        r->after = place_reached(result, rows);
+    return claim_adopt(PGresult_take(&result), r->domain, ret, e);
+}
+
+size_t cb_claim_count(const cb_claim *claim)
+{
+    return claim->count;
+}
+
+const cb_command *cb_claim_at(const cb_claim *claim, size_t i)
+{
+    return &claim->rows[i].command;
+}
+
+size_t cb_claim_poisoned(const cb_claim *claim)
+{
+    return claim->poisoned;
+}
+
+size_t cb_claim_exhausted(const cb_claim *claim)
+{
+    return claim->exhausted;
+}

@@ -1,0 +1,197 @@
+/* Writing outcomes: one statement a domain, one transaction. */
+#include <commandbus/settle.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "cb_sql.h"
+#include "fail.h"
+#include "groups.h"
+#include "pipeline.h"
+#include "words.h"
+
+static const char *const outcome_names[] = {
+    [CB_SUCCESS] = "SUCCESS",         [CB_TRANSIENT] = "TRANSIENT",
+    [CB_PERMANENT] = "PERMANENT",     [CB_BUSINESS_RULE] = "BUSINESS_RULE",
+    [CB_INTERRUPTED] = "INTERRUPTED",
+};
+
+static const char *const verdict_names[] = {
+    [CB_SETTLED] = "SETTLED",
+    [CB_ALREADY] = "ALREADY",
+    [CB_BUSY] = "BUSY",
+    [CB_STALE] = "STALE",
+};
+enum {
+    VERDICTS = sizeof verdict_names / sizeof *verdict_names
+};
+
+const char *cb_outcome_name(cb_outcome outcome)
+{
+    size_t i = (size_t)outcome;
+
+    return i < sizeof outcome_names / sizeof *outcome_names ? outcome_names[i] : NULL;
+}
+
+const char *cb_verdict_name(cb_verdict verdict)
+{
+    size_t i = (size_t)verdict;
+
+    return i < VERDICTS ? verdict_names[i] : "UNKNOWN";
+}
+
+/* The array parameters of one statement, and whether any item has a value in them: one that is all
+ * NULL is not sent. */
+enum {
+    IDS,
+    LEASES,
+    OUTCOMES,
+    RESULTS,
+    ERROR_CODES,
+    ERROR_MESSAGES,
+    RETRIES,
+    ARRAYS,
+};
+
+static const array_type array_types[ARRAYS] = {
+    [IDS] = ARRAY_UUID,       [LEASES] = ARRAY_INT8,      [OUTCOMES] = ARRAY_TEXT,
+    [RESULTS] = ARRAY_JSONB,  [ERROR_CODES] = ARRAY_TEXT, [ERROR_MESSAGES] = ARRAY_TEXT,
+    [RETRIES] = ARRAY_FLOAT8,
+};
+
+typedef struct {
+    buffer arrays[ARRAYS];
+    bool used[ARRAYS];
+} settle_arrays;
+
+/* Everything about one call, freed together. */
+typedef struct {
+    groups by_domain;
+    settle_arrays *arrays;          /* one a domain */
+    pipeline_statement *statements; /* one a domain */
+} settle_call;
+
+static void settle_call_done(settle_call *call)
+{
+    for (size_t g = 0; call->arrays && g < call->by_domain.count; g++) {
+        for (int a = 0; a < ARRAYS; a++)
+            buffer_done(&call->arrays[g].arrays[a]);
+    }
+    if (call->statements)
+        pipeline_done(call->statements, call->by_domain.count);
+    free(call->arrays);
+    free(call->statements);
+    groups_done(&call->by_domain);
+}
+
+static bool add_item(settle_arrays *to, const cb_settlement *item, cb_error *e)
+{
+    const char *outcome = cb_outcome_name(item->outcome);
+
+    if (!outcome)
+        return cb_fail(e, CB_MISUSE, "%d is no outcome", (int)item->outcome);
+    if (!array_add_uuid(&to->arrays[IDS], item->command_id.text))
+        return cb_fail(e, CB_MISUSE, "its command_id is not a UUID");
+    array_add_int8(&to->arrays[LEASES], item->lease_no);
+    array_add_text(&to->arrays[OUTCOMES], outcome);
+    array_add_jsonb(&to->arrays[RESULTS], item->result);
+    array_add_text(&to->arrays[ERROR_CODES], item->error_code);
+    array_add_text(&to->arrays[ERROR_MESSAGES], item->error_message);
+    array_add_float8(&to->arrays[RETRIES], item->retry_seconds);
+    to->used[RESULTS] |= item->result != NULL;
+    to->used[ERROR_CODES] |= item->error_code != NULL;
+    to->used[ERROR_MESSAGES] |= item->error_message != NULL;
+    to->used[RETRIES] |= item->retry_seconds != 0;
+    return true;
+}
+
+static bool fill_arrays(settle_call *call, const cb_settlement *items, size_t n, cb_error *e)
+{
+    for (size_t g = 0; g < call->by_domain.count; g++) {
+        settle_arrays *to = &call->arrays[g];
+        for (int a = 0; a < ARRAYS; a++)
+            array_begin(&to->arrays[a], array_types[a], call->by_domain.sizes[g]);
+        to->used[IDS] = to->used[LEASES] = to->used[OUTCOMES] = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!add_item(&call->arrays[call->by_domain.group_of[i]], &items[i], e))
+            return cb_fail_while(e, "settling item %zu of %zu", i + 1, n);
+    }
+    return true;
+}
+
+static bool fill_statements(settle_call *call, const char *worker, cb_error *e)
+{
+    for (size_t g = 0; g < call->by_domain.count; g++) {
+        const settle_arrays *from = &call->arrays[g];
+        pipeline_statement *s = &call->statements[g];
+        s->sql = cb_sql_settle;
+        params_text(&s->p, call->by_domain.domains[g]);
+        params_text(&s->p, worker);
+        for (int a = 0; a < ARRAYS; a++) {
+            if (from->arrays[a].failed)
+                return fail_memory(e);
+            if (from->used[a])
+                params_array(&s->p, &from->arrays[a]);
+            else
+                params_text(&s->p, NULL);
+        }
+    }
+    return true;
+}
+
+/* The verdicts of each domain come in the order of its items. */
+static bool read_verdicts(const settle_call *call, cb_settlement *items, size_t n, cb_error *e)
+{
+    for (size_t g = 0; g < call->by_domain.count; g++) {
+        const PGresult *result = call->statements[g].result;
+        const char *at = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
+        for (size_t i = 0; i < n; i++) {
+            size_t verdict;
+            if (call->by_domain.group_of[i] != g)
+                continue;
+            if (!words_next(&at, verdict_names, VERDICTS, &verdict))
+                return cb_fail(e, CB_SERVER, "settle gave no verdict on item %zu", i + 1);
+            items[i].verdict = (cb_verdict)verdict;
+        }
+    }
+    return true;
+}
+
+/* Batches whose last member this was are closed after the commit, in a transaction of its own, so
+ * that two settlers see each other's members. A failure is no error of the settle, which has
+ * happened: housekeeping closes them later. */
+static void close_batches(cb_db *db, const settle_call *call)
+{
+    for (size_t g = 0; g < call->by_domain.count && !db->lost; g++) {
+        const PGresult *result = call->statements[g].result;
+        params p = { 0 };
+        if (PQgetisnull(result, 0, 1))
+            continue;
+        params_text(&p, PQgetvalue(result, 0, 1));
+        (void)db_do(db, cb_sql_close_batches, &p, NULL);
+    }
+}
+
+bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n, cb_error *e)
+{
+    __attribute__((cleanup(settle_call_done))) settle_call call = { 0 };
+
+    if (n == 0)
+        return true;
+    if (!worker)
+        return cb_fail(e, CB_MISUSE, "settling needs the name of the worker");
+    if (!groups_make(&call.by_domain, items, n, sizeof *items, offsetof(cb_settlement, domain), e))
+        return false;
+    call.arrays = calloc(call.by_domain.count, sizeof *call.arrays);
+    call.statements = calloc(call.by_domain.count, sizeof *call.statements);
+    if (!call.arrays || !call.statements)
+        return fail_memory(e);
+    if (!fill_arrays(&call, items, n, e) || !fill_statements(&call, worker, e) ||
+        !pipeline_run(db, call.statements, call.by_domain.count, e) ||
+        !read_verdicts(&call, items, n, e))
+        return false;
+    if (!db_in_transaction(db))
+        close_batches(db, &call);
+    return true;
+}

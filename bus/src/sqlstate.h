@@ -1,0 +1,10 @@
+/* From an SQLSTATE to the code that callers branch on. */
+#ifndef CB_SQLSTATE_H
+#define CB_SQLSTATE_H
+
+#include <commandbus/error.h>
+
+/* CB_SERVER for what is not in the table, "" and NULL included. */
+cb_code sqlstate_code(const char *sqlstate);
+
+#endif

@@ -1,0 +1,123 @@
+/* The frame of the benchmarks. See bench.h. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+double bench_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void bench_die(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+void bench_say(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static const char *url(void)
+{
+    const char *found = getenv("COMMANDBUS_TEST_URL");
+
+    if (!found)
+        bench_die("COMMANDBUS_TEST_URL is not set: start with tests/bench/run");
+    return found;
+}
+
+cb_db *bench_open(void)
+{
+    cb_db *db = NULL;
+    cb_error e;
+
+    if (!cb_db_open(url(), &db, &e))
+        bench_die("%s", e.message);
+    return db;
+}
+
+PGconn *bench_pq(void)
+{
+    PGconn *conn = PQconnectdb(url());
+
+    if (PQstatus(conn) != CONNECTION_OK)
+        bench_die("%s", PQerrorMessage(conn));
+    bench_exec(conn, "SET client_min_messages = warning");
+    return conn;
+}
+
+PGresult *bench_query(PGconn *conn, const char *sql, int n, const char *const *params)
+{
+    PGresult *result = PQexecParams(conn, sql, n, NULL, params, NULL, NULL, 0);
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+        bench_die("%s: %s", sql, PQerrorMessage(conn));
+    return result;
+}
+
+void bench_exec(PGconn *conn, const char *sql)
+{
+    PQclear(bench_query(conn, sql, 0, NULL));
+}
+
+void bench_in_turn(bench_rival *rivals, int n, int rounds, double slice)
+{
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < n; i++) {
+            bench_rival *r = &rivals[i];
+            double start = bench_now();
+            long done = r->run(r->self, start + slice);
+            /* The first slice warms caches and plans and is not counted. */
+            if (round > 0) {
+                r->done += done;
+                r->seconds += bench_now() - start;
+            }
+        }
+    }
+}
+
+double bench_rate(const bench_rival *r)
+{
+    return r->seconds > 0 ? (double)r->done / r->seconds : 0;
+}
+
+void bench_put_rate(json_object *to, const bench_rival *r)
+{
+    json_object_object_add(to, r->name, json_object_new_int64((int64_t)llround(bench_rate(r))));
+}
+
+void bench_put_ratio(json_object *to, const char *name, double ratio, double goal)
+{
+    char text[32];
+    json_object *entry = json_object_new_object();
+
+    snprintf(text, sizeof text, "%.2f", ratio);
+    json_object_object_add(entry, "ratio", json_object_new_double_s(ratio, text));
+    if (goal > 0) {
+        snprintf(text, sizeof text, "%.2f", goal);
+        json_object_object_add(entry, "goal", json_object_new_double_s(goal, text));
+    }
+    json_object_object_add(to, name, entry);
+    bench_say("  %-46s %.2f%s", name, ratio,
+              goal > 0 ? (ratio >= goal ? "  goal met" : "  below goal") : "");
+}

@@ -1,0 +1,27 @@
+/* tests/bench/run bus: figures of the bus, as JSON on stdout, progress on stderr. */
+#include "bench.h"
+
+#include <stdio.h>
+
+int main(void)
+{
+    cb_db *db = bench_open();
+    cb_migrate_report report;
+    cb_error e;
+
+    if (!cb_migrate(db, &report, &e) || !cb_domain_register(db, BENCH_DOMAIN, NULL, &e))
+        bench_die("%s", e.message);
+    cb_db_free(db);
+    PGconn *conn = bench_pq();
+    bench_exec(conn, "SELECT pgmq.create('" BENCH_RAW_QUEUE "')");
+    PQfinish(conn);
+
+    json_object *out = json_object_new_object();
+    bench_send(out);
+    bench_life(out);
+    bench_history(out);
+    puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                                 JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(out);
+    return 0;
+}
