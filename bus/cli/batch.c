@@ -147,6 +147,11 @@ static const arg_spec list_specs[] = {
     { 0 },
 };
 
+static const char *const columns[] = { "domain",     "batch_id", "name",
+                                       "status",     "total",    "completed",
+                                       "failed",     "canceled", "in_troubleshooting",
+                                       "created_at", NULL };
+
 static int run_list(cli *c, void *untyped)
 {
     const list_args *args = untyped;
@@ -157,7 +162,7 @@ static int run_list(cli *c, void *untyped)
     if (!cli_connect(c, true, &e) ||
         !cb_batch_list(c->db, args->domain, args->status, limit, args->offset, &rows, &e))
         return cli_fail(c, &e);
-    output_rows(c, rows);
+    output_rows(c, rows, columns);
     if (cb_rows_count(rows) == (size_t)limit)
         cli_note(c, "there may be more: --offset %d", args->offset + limit);
     return EXIT_OK;

@@ -15,6 +15,9 @@ static const arg_spec list_specs[] = {
     FILTER_FROM(AT),   FILTER_TO(AT),   FILTER_LIMIT(AT, "50"), FILTER_OFFSET(AT), { 0 },
 };
 
+static const char *const columns[] = { "domain",   "command_id", "command_type", "status",
+                                       "attempts", "error_code", "created_at",   NULL };
+
 static int run_list(cli *c, void *untyped)
 {
     filter_args *args = untyped;
@@ -24,7 +27,7 @@ static int run_list(cli *c, void *untyped)
 
     if (!cli_connect(c, true, &e) || !cb_command_list(c->db, &filter, &rows, &e))
         return cli_fail(c, &e);
-    output_rows(c, rows);
+    output_rows(c, rows, columns);
     filter_note_more(c, args, cb_rows_count(rows));
     return EXIT_OK;
 }

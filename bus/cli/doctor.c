@@ -59,7 +59,7 @@ static int run(cli *c, void *args)
     if (!cli_connect(c, false, &e) || !cb_doctor(c->db, &rows, &e))
         return cli_fail(c, &e);
     if (c->json)
-        output_rows(c, rows);
+        output_rows(c, rows, NULL);
     else
         print_checks(rows);
 
@@ -68,7 +68,7 @@ static int run(cli *c, void *args)
         warned += strcmp(text(rows, row, "status"), "warn") == 0;
     }
     fflush(stdout);
-    cli_note(c, "%zu checks, %zu warnings, %zu failed", cb_rows_count(rows), warned, failed);
+    cli_note(c, "%zu checks: %zu warn, %zu fail", cb_rows_count(rows), warned, failed);
     return failed ? EXIT_REFUSED : EXIT_OK;
 }
 

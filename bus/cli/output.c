@@ -66,93 +66,138 @@ void output_plain(FILE *out, const char *text)
     }
 }
 
-/* The text of a cell; the caller frees it. NULL is shown as "-". */
+/* True for "2026-03-01 08:00:00.123456+00"; then *fraction is where the fraction starts. */
+static bool is_timestamp(const char *text, size_t *fraction)
+{
+    static const char form[] = "dddd-dd-dd dd:dd:dd.";
+
+    for (size_t i = 0; form[i]; i++) {
+        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+            return false;
+    }
+    *fraction = sizeof form - 2;
+    return true;
+}
+
+/* The text of a cell; the caller frees it. NULL is shown as "-", a time without its fraction. */
 static char *cell_text(const cb_rows *rows, size_t row, size_t column)
 {
     const char *value = cb_rows_value(rows, row, column);
     char *text = NULL;
-    size_t size = 0;
+    size_t size = 0, fraction = 0;
     FILE *out = open_memstream(&text, &size);
 
     if (!out)
         return NULL;
-    if (value && cb_rows_column_is_bool(rows, column))
+    if (value && cb_rows_column_is_bool(rows, column)) {
         fputs(*value == 't' ? "yes" : "no", out);
-    else
+    } else if (value && is_timestamp(value, &fraction)) {
+        const char *zone = value + fraction + 1;
+        fprintf(out, "%.*s%s", (int)fraction, value, zone + strspn(zone, "0123456789"));
+    } else {
         output_plain(out, value ? value : "-");
+    }
     fclose(out);
     return text;
 }
 
-static size_t cell_width(const cb_rows *rows, size_t row, size_t column)
+/* A table: which columns of the pages, and how wide each is. */
+typedef struct {
+    cb_rows *const *pages;
+    size_t n_pages, n_columns;
+    size_t *columns, *widths;
+} table;
+
+static bool is_chosen(const char *name, const char *const *names)
 {
-    char *text = cell_text(rows, row, column);
-    size_t width = text ? utf8_count(text) : 0;
-    free(text);
-    return width;
+    for (; names && *names; names++) {
+        if (strcmp(name, *names) == 0)
+            return true;
+    }
+    return false;
 }
 
-static void print_padded(const char *text, size_t width, bool to_the_right, bool last)
+static void choose_columns(table *t, const char *const *names)
+{
+    for (size_t i = 0; i < cb_rows_columns(t->pages[0]); i++) {
+        if (!names || is_chosen(cb_rows_column_name(t->pages[0], i), names))
+            t->columns[t->n_columns++] = i;
+    }
+}
+
+static size_t column_width(const table *t, size_t column)
+{
+    size_t widest = strlen(cb_rows_column_name(t->pages[0], column));
+
+    for (size_t page = 0; page < t->n_pages; page++) {
+        for (size_t row = 0; row < cb_rows_count(t->pages[page]); row++) {
+            char *text = cell_text(t->pages[page], row, column);
+            size_t width = text ? utf8_count(text) : 0;
+            widest = width > widest ? width : widest;
+            free(text);
+        }
+    }
+    return widest;
+}
+
+static void print_cell(const table *t, size_t i, const char *text)
 {
     size_t length = utf8_count(text);
-    int gap = width > length ? (int)(width - length) : 0;
+    bool last = i + 1 == t->n_columns;
+    int gap = t->widths[i] > length ? (int)(t->widths[i] - length) : 0;
 
-    if (to_the_right)
+    if (cb_rows_column_is_number(t->pages[0], t->columns[i]))
         printf("%*s%s", gap, "", text);
     else
         printf("%s%*s", text, last ? 0 : gap, "");
     fputs(last ? "\n" : "  ", stdout);
 }
 
-static void print_row(const cb_rows *rows, size_t row, const size_t *widths, size_t columns)
+static void print_page(const table *t, const cb_rows *rows)
 {
-    for (size_t i = 0; i < columns; i++) {
-        char *text = cell_text(rows, row, i);
-        print_padded(text ? text : "", widths[i], cb_rows_column_is_number(rows, i),
-                     i + 1 == columns);
-        free(text);
-    }
-}
-
-static void print_table(cb_rows *const *pages, size_t n)
-{
-    size_t columns = cb_rows_columns(pages[0]);
-    size_t *widths = calloc(columns + 1, sizeof *widths);
-
-    if (!widths)
-        return;
-    for (size_t i = 0; i < columns; i++) {
-        widths[i] = strlen(cb_rows_column_name(pages[0], i));
-        for (size_t page = 0; page < n; page++) {
-            for (size_t row = 0; row < cb_rows_count(pages[page]); row++) {
-                size_t width = cell_width(pages[page], row, i);
-                widths[i] = width > widths[i] ? width : widths[i];
-            }
+    for (size_t row = 0; row < cb_rows_count(rows); row++) {
+        for (size_t i = 0; i < t->n_columns; i++) {
+            char *text = cell_text(rows, row, t->columns[i]);
+            print_cell(t, i, text ? text : "");
+            free(text);
         }
     }
-    for (size_t i = 0; i < columns; i++)
-        print_padded(cb_rows_column_name(pages[0], i), widths[i],
-                     cb_rows_column_is_number(pages[0], i), i + 1 == columns);
-    for (size_t page = 0; page < n; page++) {
-        for (size_t row = 0; row < cb_rows_count(pages[page]); row++)
-            print_row(pages[page], row, widths, columns);
-    }
-    free(widths);
 }
 
-void output_pages(const cli *c, cb_rows *const *pages, size_t n)
+static void print_table(cb_rows *const *pages, size_t n, const char *const *names)
+{
+    size_t most = cb_rows_columns(pages[0]) + 1;
+    table t = { .pages = pages,
+                .n_pages = n,
+                .columns = calloc(most, sizeof(size_t)),
+                .widths = calloc(most, sizeof(size_t)) };
+
+    if (t.columns && t.widths) {
+        choose_columns(&t, names);
+        for (size_t i = 0; i < t.n_columns; i++)
+            t.widths[i] = column_width(&t, t.columns[i]);
+        for (size_t i = 0; i < t.n_columns; i++)
+            print_cell(&t, i, cb_rows_column_name(pages[0], t.columns[i]));
+        for (size_t page = 0; page < n; page++)
+            print_page(&t, pages[page]);
+    }
+    free(t.columns);
+    free(t.widths);
+}
+
+void output_pages(const cli *c, cb_rows *const *pages, size_t n, const char *const *columns)
 {
     if (c->json) {
         output_json_array(stdout, pages, n);
         putchar('\n');
     } else if (n > 0) {
-        print_table(pages, n);
+        print_table(pages, n, columns);
     }
 }
 
-void output_rows(const cli *c, const cb_rows *rows)
+void output_rows(const cli *c, const cb_rows *rows, const char *const *columns)
 {
-    output_pages(c, (cb_rows *const[]){ (cb_rows *)rows }, 1);
+    output_pages(c, (cb_rows *const[]){ (cb_rows *)rows }, 1, columns);
 }
 
 void output_record(const cb_rows *rows, size_t row)

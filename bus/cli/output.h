@@ -7,11 +7,12 @@
 #include <commandbus/query.h>
 #include <stdio.h>
 
-/* Prints pages of one query as one aligned table, or as a JSON array of objects with --json. */
-void output_pages(const cli *c, cb_rows *const *pages, size_t n);
+/* Prints pages of one query as one aligned table, or with --json as an array of objects. A table for
+ * people shows only these columns (NULL ends them; NULL alone: all), JSON always has everything. */
+void output_pages(const cli *c, cb_rows *const *pages, size_t n, const char *const *columns);
 
 /* The same for one result. */
-void output_rows(const cli *c, const cb_rows *rows);
+void output_rows(const cli *c, const cb_rows *rows, const char *const *columns);
 
 /* One row as lines of "name  value", JSON values indented below their name. */
 void output_record(const cb_rows *rows, size_t row);

@@ -8,8 +8,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-#define DAY_MS     86400000LL
-#define CENTURY_MS (100 * 366 * DAY_MS)
+#define CENTURY_MS 3162240000000LL
 
 typedef struct {
     int64_t commands, audit, archives, all;

@@ -15,7 +15,7 @@ static int run_list(cli *c, void *args)
     (void)args;
     if (!cli_connect(c, true, &e) || !cb_queue_list(c->db, &rows, &e))
         return cli_fail(c, &e);
-    output_rows(c, rows);
+    output_rows(c, rows, NULL);
     if (cb_rows_count(rows) == 0)
         cli_note(c, "no queues yet: commandbus queue create DOMAIN");
     return EXIT_OK;

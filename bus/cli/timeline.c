@@ -34,6 +34,22 @@ static bool seconds_of(const char *text, double *seconds)
     return true;
 }
 
+/* To the millisecond, whatever trailing zeros PostgreSQL left out. */
+static void print_time(const char *text)
+{
+    const char *fraction = text ? strchr(text, '.') : NULL;
+
+    if (!fraction) {
+        printf("%s", text ? text : "");
+        return;
+    }
+    size_t digits = strspn(fraction + 1, "0123456789");
+    const char *zone = fraction + 1 + digits;
+    printf("%.*s%.*s%s", (int)(fraction + 1 - text), text, digits < 3 ? (int)digits : 3,
+           fraction + 1, &"000"[digits < 3 ? digits : 3]);
+    printf("%s", zone);
+}
+
 /* " label value", or nothing. */
 static void print_fact(const cb_rows *trail, size_t row, const char *column, const char *label)
 {
@@ -69,10 +85,10 @@ void timeline_print(const cb_rows *trail)
                    *event = cb_rows_get(trail, row, "event_type");
         const char *details = cb_rows_get(trail, row, "details");
 
-        printf("%s", time ? time : "");
+        print_time(time);
         if (seconds_of(time, &at)) {
             first = row == 0 ? at : first;
-            printf("  %+12.3fs", at - first);
+            printf("  %+10.3fs", at - first);
         }
         printf("  %-*s", width, event ? event : "");
         print_fact(trail, row, "attempt", "attempt");

@@ -42,7 +42,7 @@ static int run_list(cli *c, void *untyped)
     if (!cli_connect(c, true, &e) || !(args->counts ? cb_tsq_counts(c->db, &filter, &rows, &e)
                                                     : cb_tsq_list(c->db, &filter, &rows, &e)))
         return cli_fail(c, &e);
-    output_rows(c, rows);
+    output_rows(c, rows, args->counts ? NULL : tsq_columns);
     if (!args->counts)
         filter_note_more(c, &args->filter, cb_rows_count(rows));
     return EXIT_OK;

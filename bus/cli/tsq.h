@@ -13,6 +13,9 @@ typedef struct {
     bool all, dry_run, yes;
 } tsq_args;
 
+/* What people see of a command in the TSQ. */
+extern const char *const tsq_columns[];
+
 /* One of the three decisions. */
 typedef struct {
     const char *name, *done; /* "retry", "retried" */

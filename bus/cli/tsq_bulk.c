@@ -12,6 +12,9 @@
 
 #define PAGE 1000
 
+const char *const tsq_columns[] = { "domain",     "command_id",    "command_type", "attempts",
+                                    "error_code", "error_message", "tsq_at",       NULL };
+
 /* What was in the TSQ when we looked. Only these are touched: a command that is retried may be back
  * before we are done, and must not be retried forever. */
 typedef struct {
@@ -65,7 +68,7 @@ void tsq_report(const cli *c, const tsq_verb *verb, size_t acted, size_t refused
 
 static void show_selection(const cli *c, const tsq_verb *verb, const selection *s)
 {
-    output_pages(c, s->pages, s->n_pages);
+    output_pages(c, s->pages, s->n_pages, tsq_columns);
     fflush(stdout);
     cli_note(c, "would %s %zu %s; nothing was changed", verb->name, s->n,
              s->n == 1 ? "command" : "commands");

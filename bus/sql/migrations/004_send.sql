@@ -118,7 +118,7 @@ BEGIN
         VALUES (id, correlation_id, batch_id, new_msg_id, statement_timestamp(), statement_timestamp(),
             max_attempts, timeout_seconds, domain, command_type, 'PENDING', reply_to, headers, data)
         ON CONFLICT DO NOTHING
-        RETURNING command_id
+        RETURNING command_metadata.command_id -- the column: the argument is NULL when the id is a new one
     )
     INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
     SELECT sent.command_id, domain, 'SENT', session_user FROM sent;
