@@ -9,6 +9,7 @@
 
 #include "cb_sql.h"
 #include "fail.h"
+#include "look.h"
 #include "rows.h"
 
 /* The columns of every doctor_*.sql. */
@@ -95,7 +96,7 @@ static bool add_check(cb_db *db, PGresult *report, const char *check, const char
     OWNED(PGresult) found = NULL;
     cb_error why = { 0 };
 
-    if (!db_run(db, sql, NULL, DB_TEXT, &found, &why))
+    if (!db_look(db, sql, NULL, &found, &why))
         return add_failure(report, check, &why, e);
     return add_rows(report, found, e);
 }

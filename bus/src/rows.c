@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fail.h"
+#include "look.h"
 
 struct cb_rows {
     PGresult *result;
@@ -40,7 +41,7 @@ bool rows_query(cb_db *db, const char *sql, const params *p, cb_rows **ret, cb_e
 {
     OWNED(PGresult) result = NULL;
 
-    if (!db_run(db, sql, p, DB_TEXT, &result, e))
+    if (!db_look(db, sql, p, &result, e))
         return false;
     return rows_adopt(PGresult_take(&result), ret, e);
 }

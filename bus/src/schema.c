@@ -6,6 +6,7 @@
 
 #include "cb_sql.h"
 #include "fail.h"
+#include "look.h"
 
 int cb_schema_version(void)
 {
@@ -27,13 +28,13 @@ bool schema_read(cb_db *db, const char *component, schema_state *ret, cb_error *
     params p = { 0 };
 
     *ret = (schema_state){ 0 };
-    if (!db_run(db, cb_sql_schema_exists, NULL, DB_TEXT, &table, e))
+    if (!db_look(db, cb_sql_schema_exists, NULL, &table, e))
         return add_hint_if_denied(e);
     if (PQgetisnull(table, 0, 0))
         return true;
 
     params_text(&p, component);
-    if (!db_run(db, cb_sql_schema_version, &p, DB_TEXT, &versions, e))
+    if (!db_look(db, cb_sql_schema_version, &p, &versions, e))
         return add_hint_if_denied(e);
     ret->exists = true;
     ret->version = (int)strtol(PQgetvalue(versions, 0, 0), NULL, 10);

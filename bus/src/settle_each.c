@@ -20,7 +20,7 @@ typedef struct {
 /* Is it about some item, or would every call get it? */
 static bool concerns_an_item(cb_code code)
 {
-    return code == CB_DATA || code == CB_SERVER || cb_code_is_refusal(code);
+    return code == CB_DATA || code == CB_SERVER || code == CB_MISUSE || cb_code_is_refusal(code);
 }
 
 /* False to stop at once, with the reason in *why. */

@@ -46,6 +46,8 @@ void bench_history(json_object *to)
 
     bench_say("  adding 1,000,000 finished commands");
     add_history(conn);
+    /* What autovacuum would do sooner or later, out of the measurement. */
+    bench_exec(conn, "VACUUM (ANALYZE) commandbus.command_metadata, commandbus.audit");
     bench_exec(conn, "CHECKPOINT");
     double after = rate_now(conn, "life, 1,000,000 finished commands", to);
     bench_put_ratio(to, "with 1,000,000 finished / with none", after / before, 0.85);

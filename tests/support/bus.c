@@ -1,15 +1,27 @@
 /* The bus in a test's own database: migrated once for the server, then copied. */
 #include "bus.h"
 
+#include "cb_sql.h"
 #include "database.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEMPLATE "commandbus_test_template"
+/* Named by what is in it, so that a server that outlives a change of the SQL gets a new one. */
+static void template_name(char *name, size_t size)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (size_t i = 0; i < cb_migrations_count; i++) {
+        for (const char *c = cb_migrations[i].text; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    }
+    snprintf(name, size, "commandbus_test_%016llx", (unsigned long long)hash);
+}
 
 PGconn *test_pq_open(const char *conninfo)
 {
@@ -87,14 +99,15 @@ cb_db *test_bus_open(const char *conninfo)
 }
 
 /* Under the server-wide lock that the caller holds. */
-static void make_template(PGconn *server)
+static void make_template(PGconn *server, const char *name)
 {
     cb_error e = { 0 };
     cb_migrate_report report;
+    char sql[256];
 
-    test_exec(server, "DROP DATABASE IF EXISTS " TEMPLATE "_new WITH (FORCE)");
-    test_exec(server, "CREATE DATABASE " TEMPLATE "_new TEMPLATE template0");
-    char *conninfo = test_database_conninfo(TEMPLATE "_new");
+    test_exec(server, "DROP DATABASE IF EXISTS commandbus_test_new WITH (FORCE)");
+    test_exec(server, "CREATE DATABASE commandbus_test_new TEMPLATE template0");
+    char *conninfo = test_database_conninfo("commandbus_test_new");
     cb_db *db = test_bus_open(conninfo);
     cr_assert(cb_migrate(db, &report, &e), "%s", e.message);
     const char *const domains[] = { "fx", "risk", "payments" };
@@ -102,18 +115,21 @@ static void make_template(PGconn *server)
         cr_assert(cb_domain_register(db, domains[i], NULL, &e), "%s", e.message);
     cb_db_free(db);
     free(conninfo);
-    test_exec(server, "ALTER DATABASE " TEMPLATE "_new RENAME TO " TEMPLATE);
+    snprintf(sql, sizeof sql, "ALTER DATABASE commandbus_test_new RENAME TO %s", name);
+    test_exec(server, sql);
 }
 
 char *test_bus_create(void)
 {
+    char name[64];
     PGconn *server = test_pq_open(test_server_url());
 
+    template_name(name, sizeof name);
     test_exec(server, "SELECT pg_advisory_lock(20261116)");
-    if (!test_number(server, "SELECT count(*) FROM pg_database WHERE datname = $1", TEMPLATE, NULL))
-        make_template(server);
+    if (!test_number(server, "SELECT count(*) FROM pg_database WHERE datname = $1", name, NULL))
+        make_template(server, name);
     /* Copies one at a time: a template may have no other user. */
-    char *conninfo = test_database_copy(TEMPLATE);
+    char *conninfo = test_database_copy(name);
     PQfinish(server);
     return conninfo;
 }

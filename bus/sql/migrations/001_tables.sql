@@ -131,6 +131,7 @@ CREATE TABLE commandbus.fleet_lease (
     command_id  uuid        NOT NULL,
     lease_no    bigint      NOT NULL,
     held_until  timestamptz NOT NULL,
+    timeout_seconds integer NOT NULL,
     domain      text        NOT NULL,
     worker      text        NOT NULL,
     PRIMARY KEY (domain, command_id, lease_no)

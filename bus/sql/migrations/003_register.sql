@@ -25,13 +25,20 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION commandbus.queue_exists(queue_name text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_regclass(format('pgmq.%I', 'q_' || queue_name)) IS NOT NULL
+$$;
+
 -- Makes <domain>__commands and <domain>__replies, and the named further reply queue if there is
 -- one. Safe to repeat and to run from many workers at once.
 CREATE FUNCTION commandbus.register_domain(domain text, reply_queue text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    problem text := commandbus.domain_name_problem(register_domain.domain);
-    replies text;
+    problem  text := commandbus.domain_name_problem(register_domain.domain);
+    commands text := register_domain.domain || '__commands';
+    replies  text[] := array_remove(ARRAY[register_domain.domain || '__replies', reply_queue], NULL);
+    name     text;
 BEGIN
     IF problem IS NOT NULL THEN
         PERFORM commandbus.refuse('INVALID_NAME', problem, 'Choose another name; nothing was created.');
@@ -42,22 +49,54 @@ BEGIN
             'a-z first, then a-z, 0-9 and _, 47 characters at most, not ending in __commands.');
     END IF;
 
-    IF NOT EXISTS (SELECT FROM commandbus.domain d WHERE d.domain = register_domain.domain) THEN
-        PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.register_domain', 0));
-        IF NOT EXISTS (SELECT FROM commandbus.domain d WHERE d.domain = register_domain.domain) THEN
-            PERFORM commandbus.create_queue(register_domain.domain || '__commands');
-            INSERT INTO commandbus.domain (domain) VALUES (register_domain.domain);
-        END IF;
+    -- Nearly always all is there, and nothing is locked.
+    IF EXISTS (SELECT FROM commandbus.domain d WHERE d.domain = register_domain.domain)
+       AND commandbus.queue_exists(commands)
+       AND NOT EXISTS (SELECT FROM unnest(replies) q(name)
+                       WHERE NOT commandbus.queue_exists(q.name)
+                          OR NOT EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = q.name)) THEN
+        RETURN;
     END IF;
 
-    FOREACH replies IN ARRAY array_remove(ARRAY[register_domain.domain || '__replies', reply_queue], NULL) LOOP
-        IF NOT EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = replies) THEN
-            PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.register_domain', 0));
-            IF NOT EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = replies) THEN
-                PERFORM commandbus.create_queue(replies);
-                INSERT INTO commandbus.reply_queue (queue_name, domain) VALUES (replies, register_domain.domain);
-            END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.register_domain', 0));
+    IF NOT commandbus.queue_exists(commands) THEN
+        PERFORM commandbus.create_queue(commands);
+        -- A queue that was dropped and comes again must not give out ids that commands have had.
+        PERFORM setval(format('pgmq.%I', 'q_' || commands || '_msg_id_seq')::regclass, max(c.msg_id))
+        FROM commandbus.command_metadata c WHERE c.domain = register_domain.domain HAVING max(c.msg_id) > 0;
+    END IF;
+    INSERT INTO commandbus.domain (domain) VALUES (register_domain.domain) ON CONFLICT DO NOTHING;
+    FOREACH name IN ARRAY replies LOOP
+        IF NOT commandbus.queue_exists(name) THEN
+            PERFORM commandbus.create_queue(name);
         END IF;
+        INSERT INTO commandbus.reply_queue (queue_name, domain) VALUES (name, register_domain.domain) ON CONFLICT DO NOTHING;
+    END LOOP;
+END
+$$;
+
+-- Every queue of ours in figures. A queue that is missing has no depth, and hides none of the others.
+CREATE FUNCTION commandbus.queue_metrics()
+RETURNS TABLE (queue_name text, domain text, kind text, depth bigint, visible bigint, oldest_age_seconds bigint,
+               waiting_seconds bigint, total_sent bigint, archived bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    FOR queue_name, domain, kind IN
+        SELECT d.domain || '__commands', d.domain, 'commands' FROM commandbus.domain d
+        UNION ALL SELECT r.queue_name, r.domain, 'replies' FROM commandbus.reply_queue r ORDER BY 1
+    LOOP
+        depth := NULL; visible := NULL; oldest_age_seconds := NULL; waiting_seconds := NULL; total_sent := NULL;
+        IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
+            EXECUTE format('SELECT count(*), count(*) FILTER (WHERE vt <= now()), '
+                           '       floor(extract(epoch FROM now() - min(enqueued_at)))::bigint, '
+                           '       floor(extract(epoch FROM now() - min(vt) FILTER (WHERE vt <= now() AND isfinite(vt))))::bigint, '
+                           '       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.%I) FROM pgmq.%I',
+                           'q_' || queue_name || '_msg_id_seq', 'q_' || queue_name)
+            INTO depth, visible, oldest_age_seconds, waiting_seconds, total_sent;
+        END IF;
+        archived := coalesce(pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'a_' || queue_name))), 0);
+        RETURN NEXT;
     END LOOP;
 END
 $$;

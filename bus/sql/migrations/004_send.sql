@@ -11,8 +11,8 @@ RETURNS text LANGUAGE sql STABLE AS $$
                         '100 at most', left(command_type, 80))
         WHEN data IS NULL OR jsonb_typeof(data) <> 'object'
             THEN format('INVALID_DATA: data must be a JSON object, not %s', coalesce(jsonb_typeof(data), 'null'))
-        -- The binary form is never less than half as long as the text.
-        WHEN pg_column_size(data) > payload_limit / 2 AND octet_length(data::text) > payload_limit
+        -- The text is what is carried: a few bytes of binary JSON can be kilobytes of it (1e100000).
+        WHEN octet_length(data::text) > payload_limit
             THEN format('PAYLOAD_TOO_LARGE: data has %s bytes, the limit is %s', octet_length(data::text), payload_limit)
         WHEN headers IS NOT NULL AND (jsonb_typeof(headers) <> 'object' OR octet_length(headers::text) > 65536)
             THEN 'INVALID_DATA: headers must be a JSON object of at most 64 KiB'
@@ -53,7 +53,7 @@ END
 $$;
 
 -- Locks a batch against closing while the caller adds to it.
-CREATE FUNCTION commandbus.hold_batch(batch_id uuid, batch_type text) RETURNS void
+CREATE FUNCTION commandbus.hold_batch(batch_id uuid, batch_type text, domain text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held commandbus.batch;
@@ -65,6 +65,9 @@ BEGIN
     ELSIF held.batch_type <> hold_batch.batch_type THEN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s holds %s', batch_id,
             CASE held.batch_type WHEN 'COMMAND' THEN 'commands' ELSE 'processes' END), 'Use a batch of the right kind.');
+    ELSIF held.domain <> hold_batch.domain THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s is of domain ''%s''', batch_id, held.domain),
+                                  'A batch has one domain: create another for this one; nothing was sent.');
     ELSIF held.completed_at IS NOT NULL THEN
         PERFORM commandbus.refuse('BATCH_CLOSED', format('batch %s closed at %s', batch_id, held.completed_at),
                                   'Create a new batch for further commands; nothing was sent.');
@@ -101,7 +104,7 @@ BEGIN
         PERFORM commandbus.refuse_problem(problem);
     END IF;
     IF batch_id IS NOT NULL THEN
-        PERFORM commandbus.hold_batch(batch_id, 'COMMAND');
+        PERFORM commandbus.hold_batch(batch_id, 'COMMAND', domain);
     END IF;
     correlation_id := coalesce(correlation_id, gen_random_uuid());
 

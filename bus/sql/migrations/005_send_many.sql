@@ -26,6 +26,7 @@ CREATE FUNCTION commandbus.put_commands(domain text, elements jsonb[], command_i
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_name text := put_commands.domain || '__commands';
+    violated   text;
 BEGIN
     EXECUTE format($sql$
         WITH item AS MATERIALIZED (
@@ -58,6 +59,10 @@ BEGIN
 EXCEPTION
     -- Cheaper than ON CONFLICT for each row: in nearly every call there is none.
     WHEN unique_violation THEN
+        GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
+        IF violated <> 'command_metadata_key' THEN
+            RAISE;
+        END IF;
         PERFORM commandbus.refuse('DUPLICATE_COMMAND',
             format('commands for domain ''%s'' were already sent or stand twice in the call: %s', put_commands.domain,
                    commandbus.name_duplicates(put_commands.domain, command_ids)),
@@ -66,10 +71,10 @@ END
 $$;
 
 -- Locks the batches and checks the reply queues that the commands name.
-CREATE FUNCTION commandbus.check_shared(batch_ids uuid[], reply_tos text[]) RETURNS void
+CREATE FUNCTION commandbus.check_shared(domain text, batch_ids uuid[], reply_tos text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM commandbus.hold_batch(b.id, 'COMMAND')
+    PERFORM commandbus.hold_batch(b.id, 'COMMAND', check_shared.domain)
     FROM (SELECT DISTINCT id FROM unnest(batch_ids) id WHERE id IS NOT NULL ORDER BY id) b;
     PERFORM commandbus.check_reply_queue(r.name) FROM (SELECT DISTINCT name FROM unnest(reply_tos) name) r;
 END
@@ -80,7 +85,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     wire_keys  text[] := ARRAY['domain', 'command_type', 'command_id', 'correlation_id', 'data', 'reply_to'];
-    other_keys text[] := ARRAY['max_attempts', 'delay_seconds', 'timeout_seconds', 'batch_id', 'headers'];
     domains    text[];
     known      commandbus.domain;
     c          record; -- the commands of one domain, column by column
@@ -108,8 +112,10 @@ BEGIN
         FROM (
             SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to, n.max_attempts, n.timeout_seconds,
                    n.batch_id, n.headers, coalesce(n.delay_seconds, 0) AS delay_seconds,
-                   CASE WHEN n.command_id IS NOT NULL AND n.correlation_id IS NOT NULL AND e.element ?& wire_keys
-                             AND NOT e.element ?| other_keys THEN e.element END AS element,
+                   -- Only if it says what the row will say: the same spelling of ids, and data.
+                   CASE WHEN e.element ->> 'command_id' = n.command_id::text AND n.data IS NOT NULL
+                             AND e.element ->> 'correlation_id' = n.correlation_id::text
+                             AND e.element ?& wire_keys AND e.element - wire_keys = '{}' THEN e.element END AS element,
                    coalesce(n.command_id, commandbus.new_id()) AS command_id,
                    coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
                    commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
@@ -121,7 +127,7 @@ BEGIN
         IF c.problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(c.problem);
         END IF;
-        PERFORM commandbus.check_shared(c.batch_id, c.reply_to);
+        PERFORM commandbus.check_shared(known.domain, c.batch_id, c.reply_to);
         PERFORM commandbus.put_commands(known.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
             c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
         ords := ords || c.ord;

@@ -18,7 +18,7 @@ $$;
 CREATE FUNCTION commandbus.enqueue(queue_name text, messages jsonb[]) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF to_regclass(format('pgmq.%I', 'q_' || queue_name)) IS NULL THEN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'INSERT') IS NOT TRUE THEN
         RETURN false;
     END IF;
     EXECUTE format('INSERT INTO pgmq.%I (read_ct, enqueued_at, last_read_at, vt, message, headers) '

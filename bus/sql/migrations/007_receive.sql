@@ -4,6 +4,16 @@
 -- `after` is a place in that index where the last claim ended; dead entries before it are not
 -- walked over again. Callers start at -infinity again at least once a second.
 
+-- pgmq.archive, which fails when a message of that id lies in the archive already: one that somebody
+-- put back into the queue by hand. The newer copy stays.
+CREATE FUNCTION commandbus.archive_messages(queue_name text, msg_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('DELETE FROM pgmq.%I WHERE msg_id = ANY ($1)', 'a_' || queue_name) USING msg_ids;
+    PERFORM pgmq.archive(queue_name, msg_ids);
+END
+$$;
+
 -- Claims messages only. visible_at is when each became due.
 CREATE FUNCTION commandbus.take_messages(queue_name text, quantity integer, lease_end timestamptz,
     after timestamptz, OUT msg_ids bigint[], OUT visible_at timestamptz[])
@@ -29,7 +39,10 @@ BEGIN
             'Call receive in a transaction of its own with the default isolation.');
     END IF;
     PERFORM FROM commandbus.domain d WHERE d.domain = capacity_left.domain FOR NO KEY UPDATE;
-    DELETE FROM commandbus.fleet_lease f WHERE f.domain = capacity_left.domain AND f.held_until <= clock_timestamp();
+    DELETE FROM commandbus.fleet_lease f USING (
+        SELECT l.command_id, l.lease_no FROM commandbus.fleet_lease l
+        WHERE l.domain = capacity_left.domain AND l.held_until <= clock_timestamp() FOR UPDATE SKIP LOCKED) over
+    WHERE f.domain = capacity_left.domain AND f.command_id = over.command_id AND f.lease_no = over.lease_no;
     RETURN fleet_limit - (SELECT count(*) FROM commandbus.fleet_lease f WHERE f.domain = capacity_left.domain);
 END
 $$;
@@ -51,10 +64,11 @@ BEGIN
         SELECT c.command_id, c.correlation_id, c.status, c.attempts, c.lease_no, c.lease_until, c.reply_to,
                coalesce(c.max_attempts, default_max_attempts) AS max_attempts
         INTO found_row
-        FROM commandbus.command_metadata c WHERE c.msg_id = one AND c.domain = sort_out_messages.domain;
+        FROM commandbus.command_metadata c WHERE c.msg_id = one AND c.domain = sort_out_messages.domain
+        ORDER BY c.status NOT IN ('PENDING', 'IN_PROGRESS') LIMIT 1;
 
         IF NOT FOUND OR found_row.status NOT IN ('PENDING', 'IN_PROGRESS') THEN
-            PERFORM pgmq.archive(queue_name, one);
+            PERFORM commandbus.archive_messages(queue_name, ARRAY[one]);
             INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
             VALUES (found_row.command_id, sort_out_messages.domain, 'POISON_ARCHIVED', sort_out_messages.worker,
                     jsonb_build_object('msg_id', one, 'queue', queue_name, 'reason',
@@ -83,7 +97,7 @@ BEGIN
                               AND l.status IN ('PENDING', 'IN_PROGRESS') AND l.lease_no = found_row.lease_no
                             FOR UPDATE SKIP LOCKED);
             IF FOUND THEN
-                PERFORM pgmq.archive(queue_name, one);
+                PERFORM commandbus.archive_messages(queue_name, ARRAY[one]);
                 INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
                 VALUES (found_row.command_id, found_row.lease_no, found_row.attempts, sort_out_messages.domain,
                         'MOVED_TO_TSQ', sort_out_messages.worker, jsonb_build_object('error_code', 'LEASE_EXHAUSTED'));
@@ -139,10 +153,10 @@ DECLARE
     taken     record;
     served    integer;
 BEGIN
-    IF quantity IS NULL OR quantity < 1 OR NOT vt_seconds > 0 OR coalesce(worker, '') = ''
-       OR NOT default_max_attempts > 0 OR NOT default_timeout_seconds > 0 THEN
-        PERFORM commandbus.refuse('INVALID_DATA', 'quantity, vt_seconds, default_max_attempts and '
-            'default_timeout_seconds must be positive, and worker a name', 'Correct the call; nothing was claimed.');
+    IF (quantity > 0 AND vt_seconds > 0 AND vt_seconds <= 86400 AND default_max_attempts > 0 AND default_timeout_seconds > 0
+        AND worker <> '' AND after IS NOT NULL) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'quantity, default_max_attempts and default_timeout_seconds must be '
+            'positive, vt_seconds at most a day, and worker a name', 'Correct the call; nothing was claimed.');
     END IF;
     IF known.fleet_limit > 0 THEN
         quantity := least(quantity, commandbus.capacity_left(receive.domain, known.fleet_limit));
@@ -168,7 +182,7 @@ BEGIN
                    OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
                        AND statement_timestamp() >= pg_postmaster_start_time() + make_interval(secs => receive.vt_seconds)))
               AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
-            FOR UPDATE OF c SKIP LOCKED
+            LIMIT 1 FOR UPDATE OF c SKIP LOCKED
         ) c
     ), claimed AS (
         UPDATE commandbus.command_metadata c
@@ -183,13 +197,16 @@ BEGIN
         INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker)
         SELECT c.command_id, c.lease_no, c.attempts, receive.domain, 'RECEIVED', receive.worker FROM claimed c
     ), fleet AS (
-        INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, held_until)
-        SELECT receive.domain, c.command_id, c.lease_no, receive.worker, lease_end + make_interval(secs => c.timeout_seconds)
+        INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, timeout_seconds, held_until)
+        SELECT receive.domain, c.command_id, c.lease_no, receive.worker, c.timeout_seconds,
+               lease_end + make_interval(secs => c.timeout_seconds)
         FROM claimed c WHERE known.fleet_limit > 0
     )
     SELECT NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds,
            c.command_type, c.correlation_id, c.reply_to, c.batch_id,
-           (date_part('epoch', statement_timestamp() - c.visible_at) * 1000000)::bigint, c.visible_at, c.headers, c.data
+           CASE WHEN isfinite(c.visible_at)
+                THEN (date_part('epoch', statement_timestamp() - c.visible_at) * 1000000)::bigint ELSE 0 END,
+           c.visible_at, c.headers, c.data
     FROM claimed c;
     GET DIAGNOSTICS served = ROW_COUNT;
 

@@ -14,6 +14,10 @@ DECLARE
     moved  bigint;
     locked bigint[];
 BEGIN
+    -- A queue that somebody dropped, or made again as another user, must not stop other domains.
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'DELETE') IS NOT TRUE THEN
+        RETURN NULL;
+    END IF;
     EXECUTE format('DELETE FROM pgmq.%1$I WHERE ctid = ANY (ARRAY('
                    '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
     USING deletes;
@@ -22,13 +26,28 @@ BEGIN
         EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%1$I WHERE msg_id = ANY ($1) AND msg_id <> ALL (ARRAY('
                        '    SELECT msg_id FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
         INTO locked USING coalesce(deletes, '{}') || coalesce(archives, '{}') || coalesce(puts_off, '{}');
+        -- A claim moved one between our snapshot and our lock: it is ours now, by its id.
+        IF locked IS NULL AND moved < cardinality(deletes) THEN
+            EXECUTE format('DELETE FROM pgmq.%I WHERE msg_id = ANY ($1)', 'q_' || queue_name) USING deletes;
+        END IF;
         IF locked IS NULL AND archives IS NOT NULL THEN
-            PERFORM pgmq.archive(queue_name, archives);
+            PERFORM commandbus.archive_messages(queue_name, archives);
         END IF;
         IF locked IS NULL AND puts_off IS NOT NULL THEN
             EXECUTE format('UPDATE pgmq.%I q SET vt = p.until FROM unnest($1, $2) p(msg_id, until) WHERE q.msg_id = p.msg_id',
                            'q_' || queue_name)
             USING puts_off, put_off_until;
+            GET DIAGNOSTICS moved = ROW_COUNT;
+            -- Gone from the queue, by hand most likely: the row has all it takes.
+            IF moved < cardinality(puts_off) THEN
+                EXECUTE format('INSERT INTO pgmq.%1$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers) '
+                               'OVERRIDING SYSTEM VALUE SELECT c.msg_id, 1, c.created_at, statement_timestamp(), p.until, '
+                               '    commandbus.command_message(c.domain, c.command_type, c.command_id, c.correlation_id, c.data, '
+                               '    c.reply_to), c.headers FROM unnest($1, $2) p(msg_id, until) '
+                               'JOIN commandbus.command_metadata c ON c.msg_id = p.msg_id AND c.domain = $3 AND c.status = ''PENDING'' '
+                               'WHERE NOT EXISTS (SELECT FROM pgmq.%1$I q WHERE q.msg_id = p.msg_id)', 'q_' || queue_name)
+                USING puts_off, put_off_until, left(queue_name, -10);
+            END IF;
         END IF;
     END IF;
     RETURN locked;
@@ -50,7 +69,8 @@ BEGIN
         verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM lease_nos[i] THEN 'STALE'
                             WHEN found_row.status = 'IN_PROGRESS' THEN 'BUSY'
                             ELSE 'ALREADY' END;
-        IF verdicts[i] = 'STALE' THEN
+        -- A success after a timeout was settled under the same fence must not go unseen either.
+        IF verdicts[i] = 'STALE' OR (verdicts[i] = 'ALREADY' AND outcomes[i] = 'SUCCESS' AND found_row.status <> 'COMPLETED') THEN
             INSERT INTO commandbus.audit (command_id, lease_no, domain, event_type, worker, details)
             VALUES (command_ids[i], lease_nos[i], explain_unsettled.domain, 'STALE_OUTCOME', explain_unsettled.worker,
                     jsonb_build_object('outcome', outcomes[i], 'current_lease_no', found_row.lease_no,
@@ -74,10 +94,15 @@ DECLARE
     more   bigint[];
     done   record;
 BEGIN
-    IF n IS NULL OR n <> cardinality(lease_nos) OR n <> cardinality(outcomes)
-       OR NOT outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'] THEN
+    IF n IS NULL OR n IS DISTINCT FROM cardinality(lease_nos) OR n IS DISTINCT FROM cardinality(outcomes)
+       OR array_position(outcomes, NULL) IS NOT NULL OR NOT outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'] THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'settle takes arrays of equal length and outcomes SUCCESS, TRANSIENT, '
             'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
+    END IF;
+
+    IF EXISTS (SELECT FROM unnest(results) r WHERE octet_length(r::text) > known.payload_limit) THEN
+        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('a result has more than %s bytes', known.payload_limit),
+                                  'Keep the result elsewhere and return where; nothing was settled.');
     END IF;
 
     -- Once, in nearly every case. A message that somebody has locked undoes the block (a
@@ -92,8 +117,9 @@ BEGIN
                        CASE i.outcome WHEN 'SUCCESS' THEN i.result END AS result,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.outcome END AS error_type,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
-                            ELSE coalesce(i.error_code, 'INTERNAL_ERROR') END AS error_code,
-                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.error_message END AS error_message,
+                            ELSE left(coalesce(i.error_code, 'INTERNAL_ERROR'), 200) END AS error_code,
+                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
+                            ELSE left(i.error_message, 4000) END AS error_message,
                        statement_timestamp() + make_interval(secs => greatest(coalesce(i.retry_seconds, 0), 0)) AS again_at,
                        CASE i.outcome
                             WHEN 'SUCCESS' THEN 'COMPLETED'::commandbus.command_status
@@ -168,9 +194,18 @@ BEGIN
         PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
     END IF;
     IF known.fleet_limit > 0 THEN
-        -- Whoever brings an outcome has returned from its handler, whatever became of the fence.
-        DELETE FROM commandbus.fleet_lease f USING unnest(command_ids, lease_nos) i(command_id, lease_no)
-        WHERE f.domain = settle.domain AND f.command_id = i.command_id AND f.lease_no = i.lease_no;
+        -- Whoever brings an outcome has returned from its handler, whatever became of the fence; only a
+        -- timeout is settled while its handler still runs, and brings its late result later.
+        DELETE FROM commandbus.fleet_lease f USING (
+            SELECT l.command_id, l.lease_no
+            FROM unnest(command_ids, lease_nos, error_codes) i(command_id, lease_no, error_code)
+            CROSS JOIN LATERAL (
+                SELECT l.command_id, l.lease_no FROM commandbus.fleet_lease l
+                WHERE l.domain = settle.domain AND l.command_id = i.command_id AND l.lease_no = i.lease_no
+                FOR UPDATE OF l SKIP LOCKED
+            ) l
+            WHERE i.error_code IS DISTINCT FROM 'HANDLER_TIMEOUT') back
+        WHERE f.domain = settle.domain AND f.command_id = back.command_id AND f.lease_no = back.lease_no;
     END IF;
 
     batch_ids := done.batch_ids;

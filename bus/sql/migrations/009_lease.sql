@@ -12,7 +12,7 @@ DECLARE
     lease_end timestamptz := statement_timestamp() + make_interval(secs => extend.vt_seconds);
     done      record;
 BEGIN
-    IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) OR NOT vt_seconds > 0 THEN
+    IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) OR (vt_seconds > 0 AND vt_seconds <= 86400) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'extend takes arrays of equal length and a positive vt_seconds',
                                   'Correct the call; nothing was extended.');
     END IF;
@@ -35,15 +35,22 @@ BEGIN
 
     -- A message that a claim holds just now keeps its vt: the claim finds the lease on the row
     -- renewed and puts the message off itself.
-    EXECUTE format('UPDATE pgmq.%1$I SET vt = $2 WHERE ctid = ANY (ARRAY('
-                   '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))',
-                   'q_' || extend.domain || '__commands')
-    USING done.msg_ids, lease_end;
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || extend.domain || '__commands')), 'UPDATE') THEN
+        EXECUTE format('UPDATE pgmq.%1$I SET vt = $2 WHERE ctid = ANY (ARRAY('
+                       '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))',
+                       'q_' || extend.domain || '__commands')
+        USING done.msg_ids, lease_end;
+    END IF;
     IF known.fleet_limit > 0 THEN
-        UPDATE commandbus.fleet_lease f SET held_until = lease_end + make_interval(secs => c.timeout_seconds)
-        FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
-        JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
-        WHERE f.domain = extend.domain AND f.command_id = i.command_id AND f.lease_no = i.lease_no;
+        UPDATE commandbus.fleet_lease f SET held_until = lease_end + make_interval(secs => held.timeout_seconds)
+        FROM (SELECT l.command_id, l.lease_no, l.timeout_seconds
+              FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
+              CROSS JOIN LATERAL (
+                  SELECT l.command_id, l.lease_no, l.timeout_seconds FROM commandbus.fleet_lease l
+                  WHERE l.domain = extend.domain AND l.command_id = i.command_id AND l.lease_no = i.lease_no
+                  FOR UPDATE OF l SKIP LOCKED
+              ) l) held
+        WHERE f.domain = extend.domain AND f.command_id = held.command_id AND f.lease_no = held.lease_no;
     END IF;
 
     RETURN ARRAY(
@@ -51,7 +58,10 @@ BEGIN
                     WHEN c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS' THEN 'BUSY'
                     ELSE 'GONE' END
         FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
-        LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id AND c.domain = extend.domain
+        LEFT JOIN LATERAL (
+            SELECT c.lease_no, c.status FROM commandbus.command_metadata c
+            WHERE c.command_id = i.command_id AND c.domain = extend.domain LIMIT 1
+        ) c ON true
         ORDER BY i.ord);
 END
 $$;
@@ -66,6 +76,10 @@ DECLARE
     candidates bigint[];
     released   bigint[];
 BEGIN
+    IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'release_unknown takes arrays of equal length',
+                                  'Name what the worker holds, {} for nothing; nothing was released.');
+    END IF;
     -- By way of the queue: what is in progress has a message that was read, and there are few.
     EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%I WHERE read_ct > 0', 'q_' || queue_name) INTO candidates;
 
@@ -108,6 +122,54 @@ BEGIN
         PERFORM commandbus.wake_sleepers(queue_name);
     END IF;
 END
+$$;
+
+-- Commands that wait for a message nobody will ever read: somebody emptied or dropped the queue. Gives
+-- each a new message, or with dry_run only names them. Walks the whole table: for housekeeping.
+CREATE FUNCTION commandbus.restore_messages(domain text, max_commands integer DEFAULT 1000, dry_run boolean DEFAULT false)
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    queue_name text := (commandbus.known_domain(restore_messages.domain)).domain || '__commands';
+    lost_ones  text := format('FROM commandbus.command_metadata c WHERE c.domain = $1 AND c.completed_at IS NULL '
+                              'AND c.tsq_at IS NULL AND NOT EXISTS (SELECT FROM pgmq.%I q WHERE q.msg_id = c.msg_id)',
+                              'q_' || queue_name);
+    held       uuid[];
+    lost       record;
+    new_msg_id bigint;
+BEGIN
+    IF dry_run THEN
+        RETURN QUERY EXECUTE 'SELECT c.command_id ' || lost_ones || ' LIMIT $2' USING restore_messages.domain, max_commands;
+        RETURN;
+    END IF;
+    EXECUTE 'SELECT array_agg(h.command_id) FROM (SELECT c.command_id ' || lost_ones || ' LIMIT $2 FOR UPDATE OF c SKIP LOCKED) h'
+    INTO held USING restore_messages.domain, max_commands;
+
+    -- In a statement that began after the lock: whoever moves a message holds its command's row.
+    FOR lost IN EXECUTE 'SELECT c.* ' || lost_ones || ' AND c.command_id = ANY ($2)' USING restore_messages.domain, held LOOP
+        EXECUTE format('INSERT INTO pgmq.%I (vt, message, headers) VALUES ($1, $2, $3) RETURNING msg_id', 'q_' || queue_name)
+        INTO new_msg_id
+        USING greatest(lost.lease_until, statement_timestamp()),
+              commandbus.command_message(lost.domain, lost.command_type, lost.command_id, lost.correlation_id, lost.data,
+                                         lost.reply_to), lost.headers;
+        UPDATE commandbus.command_metadata c SET msg_id = new_msg_id
+        WHERE c.command_id = lost.command_id AND c.domain = lost.domain;
+        INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, db_user, details)
+        VALUES (lost.command_id, lost.lease_no, lost.attempts, lost.domain, 'RELEASED', session_user,
+                jsonb_build_object('reason', 'its message had vanished from the queue', 'lost_msg_id', lost.msg_id));
+        RETURN NEXT lost.command_id;
+    END LOOP;
+    PERFORM commandbus.wake_sleepers(queue_name);
+END
+$$;
+
+-- How many commands of each domain have lost their message, up to 1000: for doctor.
+CREATE FUNCTION commandbus.lost_messages() RETURNS TABLE (domain text, commands bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.domain, count(*)
+    FROM commandbus.domain d CROSS JOIN LATERAL commandbus.restore_messages(d.domain, 1000, true)
+    WHERE commandbus.queue_exists(d.domain || '__commands')
+    GROUP BY d.domain
 $$;
 
 -- `worker` sleeps on these queues for at most so long; senders notify commandbus_<queue> only then.

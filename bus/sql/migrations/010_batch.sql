@@ -55,10 +55,13 @@ DECLARE
     closing commandbus.batch;
     counted record;
 BEGIN
-    IF commandbus.batch_has_open(id) THEN
+    -- An older snapshot than the lock could miss what was added meanwhile.
+    IF current_setting('transaction_isolation') <> 'read committed' OR commandbus.batch_has_open(id) THEN
         RETURN false;
     END IF;
-    SELECT * INTO closing FROM commandbus.batch b WHERE b.batch_id = id AND b.completed_at IS NULL FOR UPDATE;
+    -- Who holds it is closing it, or adding to it: then it is not done. Nobody waits here, for a settler
+    -- must never wait for a sender's open transaction.
+    SELECT * INTO closing FROM commandbus.batch b WHERE b.batch_id = id AND b.completed_at IS NULL FOR UPDATE SKIP LOCKED;
     -- Once more, in a statement that began after the lock: something may have been added.
     IF NOT FOUND OR commandbus.batch_has_open(id) THEN
         RETURN false;

@@ -59,6 +59,9 @@ RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE commandbus.command_metadata c
     SET status = end_by_operator.status, result = end_by_operator.result, tsq_at = NULL,
+        error_type = CASE end_by_operator.status WHEN 'CANCELED' THEN c.error_type END,
+        error_code = CASE end_by_operator.status WHEN 'CANCELED' THEN c.error_code END,
+        error_message = CASE end_by_operator.status WHEN 'CANCELED' THEN c.error_message END,
         completed_at = statement_timestamp(), updated_at = statement_timestamp()
     WHERE c.command_id = held.command_id AND c.domain = held.domain;
     PERFORM commandbus.audit_decision(held, end_by_operator.event_type, end_by_operator.operator, end_by_operator.reason);
@@ -89,7 +92,13 @@ $$;
 CREATE FUNCTION commandbus.tsq_complete(domain text, command_id uuid, operator text, reason text DEFAULT NULL,
     result jsonb DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    payload_limit integer := (commandbus.known_domain(tsq_complete.domain)).payload_limit;
 BEGIN
+    IF octet_length(result::text) > payload_limit THEN
+        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('the result has %s bytes, the limit is %s',
+            octet_length(result::text), payload_limit), 'Give a shorter one; nothing changed.');
+    END IF;
     PERFORM commandbus.end_by_operator(commandbus.in_tsq(tsq_complete.domain, tsq_complete.command_id, tsq_complete.operator),
                                        'COMPLETED', 'OPERATOR_COMPLETE', operator, reason, result);
 END

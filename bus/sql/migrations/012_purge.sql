@@ -7,7 +7,7 @@ DECLARE
     queue_name text;
 BEGIN
     FOREACH queue_name IN ARRAY queue_names LOOP
-        IF to_regclass(format('pgmq.%I', 'q_' || queue_name)) IS NOT NULL THEN
+        IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
             RETURN QUERY EXECUTE format('SELECT (message ->> ''command_id'')::uuid FROM pgmq.%I '
                 'WHERE enqueued_at < $1 AND message ->> ''command_id'' ~ ''^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$''',
                 'q_' || queue_name) USING cutoff + interval '1 minute';
@@ -28,7 +28,7 @@ DECLARE
     queue_name     text;
     gone           bigint;
 BEGIN
-    IF NOT batch_size > 0 OR least(commands_older_than, audit_older_than, archives_older_than) < interval '0' THEN
+    IF (batch_size > 0) IS NOT TRUE OR least(commands_older_than, audit_older_than, archives_older_than) < interval '0' THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'ages must not be negative and batch_size must be positive',
                                   'Correct the call; nothing was purged.');
     END IF;
@@ -69,9 +69,10 @@ BEGIN
     IF archives_older_than IS NOT NULL THEN
         FOR queue_name IN SELECT d.domain || '__commands' FROM commandbus.domain d
                           UNION ALL SELECT r.queue_name FROM commandbus.reply_queue r ORDER BY 1 LOOP
+            CONTINUE WHEN has_table_privilege(to_regclass(format('pgmq.%I', 'a_' || queue_name)), 'DELETE') IS NOT TRUE;
             EXECUTE format('DELETE FROM pgmq.%1$I WHERE ctid = ANY (ARRAY(SELECT ctid FROM pgmq.%1$I '
                            'WHERE archived_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))', 'a_' || queue_name)
-            USING statement_timestamp() - archives_older_than, batch_size;
+            USING statement_timestamp() - archives_older_than, batch_size - archives;
             GET DIAGNOSTICS gone = ROW_COUNT;
             archives := archives + gone;
         END LOOP;

@@ -19,8 +19,10 @@ GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.crea
 -- for a process sends commands.
 GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.settle, commandbus.extend,
     commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
-    commandbus.close_batches, commandbus.purge
+    commandbus.close_batches, commandbus.restore_messages, commandbus.purge
     TO commandbus_worker;
+
+GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages() TO commandbus_monitor, commandbus_worker;
 
 -- Monitoring sees everything but payloads: data, result, headers, custom_data, audit details.
 GRANT SELECT (command_id, correlation_id, batch_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
@@ -42,5 +44,5 @@ GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_leas
 GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch, commandbus.batch_status
     TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
-    commandbus.register_domain, commandbus.purge
+    commandbus.register_domain, commandbus.restore_messages, commandbus.purge
     TO commandbus_operator;

@@ -25,7 +25,9 @@ BEGIN
         END IF;
     END LOOP;
 
-    IF NOT pg_has_role(current_user, 'commandbus_owner', 'MEMBER') THEN
+    -- From version 16 on who creates a role is a member of it, but may not become it without SET.
+    IF NOT pg_has_role(current_user, 'commandbus_owner',
+                       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
         EXECUTE format('GRANT commandbus_owner TO %I', current_user);
     END IF;
 
@@ -48,6 +50,17 @@ GRANT SELECT, INSERT ON pgmq.meta TO commandbus_owner;
 GRANT USAGE ON SCHEMA pgmq TO commandbus_operator, commandbus_monitor;
 GRANT SELECT ON pgmq.meta TO commandbus_operator, commandbus_monitor;
 
+-- A schema that somebody else made could hold traps for whoever looks into it.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_namespace
+               WHERE nspname = 'commandbus' AND pg_catalog.pg_get_userbyid(nspowner) <> 'commandbus_owner') THEN
+        RAISE EXCEPTION 'schema commandbus exists and is not owned by commandbus_owner'
+        USING ERRCODE = 'insufficient_privilege',
+              HINT = 'Find out who made it; drop it, or ALTER SCHEMA commandbus OWNER TO commandbus_owner.';
+    END IF;
+END
+$$;
 CREATE SCHEMA IF NOT EXISTS commandbus AUTHORIZATION commandbus_owner;
 
 -- What was applied, per component: 'commandbus' or the name of a handler set. oldest_binary is the

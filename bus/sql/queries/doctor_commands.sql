@@ -18,6 +18,12 @@ SELECT 'undeliverable replies', CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END
 FROM commandbus.audit a
 WHERE a.event_type = 'REPLY_UNDELIVERABLE' AND a.at > statement_timestamp() - interval '1 day'
 UNION ALL
+SELECT 'lost messages', CASE WHEN count(*) > 0 THEN 'fail' ELSE 'ok' END,
+       CASE WHEN count(*) > 0 THEN 'commands whose message is gone from the queue: ' ||
+                 string_agg(format('%s of %s', l.commands, l.domain), ', ') ELSE 'none' END,
+       CASE WHEN count(*) > 0 THEN format('SELECT commandbus.restore_messages(%L), as an operator.', min(l.domain)) END
+FROM commandbus.lost_messages() l
+UNION ALL
 SELECT 'open batches', CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END,
        format('%s are open for more than a day', count(*)),
        CASE WHEN count(*) > 0 THEN 'commandbus batch list --status IN_PROGRESS; members in the troubleshooting '

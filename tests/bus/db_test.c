@@ -1,0 +1,201 @@
+/* Opening, losing and borrowing connections; transactions; secrets stay secret. */
+#include "db.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "database.h"
+
+static cb_db *open_server(void)
+{
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_db_open(test_server_url(), &db, &e), "%s", e.message);
+    return db;
+}
+
+Test(db, a_closed_connection_is_lost_until_it_is_made_anew)
+{
+    OWNED(cb_db) db = open_server();
+    cb_error e = { 0 };
+
+    cr_assert_geq(cb_db_socket(db), 0);
+    shutdown(cb_db_socket(db), SHUT_RDWR);
+    cr_assert_not(db_do(db, "SELECT 1", NULL, &e));
+    cr_assert_eq(e.code, CB_LOST, "%s", e.message);
+    cr_assert(cb_db_is_lost(db));
+    cr_assert_eq(cb_db_socket(db), -1);
+    cr_assert_not(db_do(db, "SELECT 1", NULL, &e));
+    cr_assert_eq(e.code, CB_LOST);
+
+    cr_assert(cb_db_reconnect(db, &e), "%s", e.message);
+    cr_assert_not(cb_db_is_lost(db));
+    cr_assert(db_do(db, "SELECT 1", NULL, &e), "%s", e.message);
+}
+
+Test(db, an_administrator_who_ends_the_session_leaves_it_lost)
+{
+    OWNED(cb_db) db = open_server();
+    cb_error e = { 0 };
+
+    cr_assert_not(db_do(db, "SELECT pg_terminate_backend(pg_backend_pid())", NULL, &e));
+
+    cr_assert_eq(e.code, CB_LOST, "%s", e.message);
+    cr_assert(cb_db_is_lost(db));
+}
+
+Test(db, nobody_there_is_lost)
+{
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+
+    cr_assert_not(cb_db_open("postgresql://u:hunter22@127.0.0.1:1/x", &db, &e));
+
+    cr_assert_null(db);
+    cr_assert_eq(e.code, CB_LOST);
+    cr_assert_null(strstr(e.message, "hunter22"), "%s", e.message);
+    cr_assert_str_not_empty(e.hint);
+}
+
+Test(db, a_wrong_password_is_denied_and_not_shown)
+{
+    PGconn *conn = PQconnectdb(test_server_url());
+    char url[512];
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+    /* A role that does not exist is refused by every method but trust. */
+    snprintf(url, sizeof url,
+             "host='%s' port='%s' dbname='%s' user=nobody_of_this_name password=hunter22",
+             PQhost(conn), PQport(conn), PQdb(conn));
+    PQfinish(conn);
+
+    cr_assert_not(cb_db_open(url, &db, &e));
+
+    cr_assert_eq(e.code, CB_DENIED, "%s", e.message);
+    cr_assert_null(strstr(e.message, "hunter22"), "%s", e.message);
+    cr_assert_eq(strncmp(e.sqlstate, "28", 2), 0, "%s", e.sqlstate);
+}
+
+Test(db, a_password_never_appears_in_a_message)
+{
+    /* The last three are what a password with special characters looks like to libpq. */
+    static const char *const urls[] = {
+        "postgresql://u:hunter22@127.0.0.1:1/db",
+        "postgresql://u:hunter22@127.0.0.1:1/db?nonsense=1",
+        "host=127.0.0.1 port=1 password=hunter22 nonsense",
+        "password = 'hunter22",
+        "postgresql://u:x@hunter22@127.0.0.1:1/db",
+        "postgresql://u:x/hunter22@127.0.0.1:1/db",
+        "postgresql://u:1/hunter22@127.0.0.1:1/db",
+        "postgresql://u:hunter22/y@127.0.0.1:1/db",
+        "postgresql://u:hunter22%zz@127.0.0.1:1/db",
+        "hunter22",
+        "",
+    };
+
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        cb_db *db = NULL;
+        cb_error e = { 0 };
+        bool opened = cb_db_open(urls[i], &db, &e);
+        cr_assert(!opened || i + 1 == sizeof urls / sizeof *urls);
+        cr_assert_null(strstr(e.message, "hunter22"), "%s: %s", urls[i], e.message);
+        cr_assert_null(strstr(e.hint, "hunter22"), "%s: %s", urls[i], e.hint);
+        cb_db_free(db);
+    }
+    cr_assert_not(cb_db_open(NULL, &(cb_db *){ NULL }, NULL));
+}
+
+Test(db, a_borrowed_connection_is_left_open)
+{
+    PGconn *conn = PQconnectdb(test_server_url());
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_db_borrow(conn, &db, &e), "%s", e.message);
+    cr_assert(db_do(db, "SELECT 1", NULL, &e), "%s", e.message);
+    cb_db_free(db);
+
+    cr_assert_eq(PQstatus(conn), CONNECTION_OK);
+    PQclear(PQexec(conn, "SELECT 1"));
+    PQfinish(conn);
+}
+
+Test(db, a_borrowed_connection_is_made_anew_by_its_owner)
+{
+    PGconn *conn = PQconnectdb(test_server_url());
+    OWNED(cb_db) db = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_db_borrow(conn, &db, &e), "%s", e.message);
+    shutdown(PQsocket(conn), SHUT_RDWR);
+    cr_assert_not(db_do(db, "SELECT 1", NULL, &e));
+    cr_assert_not(cb_db_reconnect(db, &e));
+    cr_assert_eq(e.code, CB_LOST);
+
+    PQreset(conn);
+    cr_assert(cb_db_reconnect(db, &e), "%s", e.message);
+    cr_assert(db_do(db, "SELECT 1", NULL, &e), "%s", e.message);
+    PQfinish(conn);
+}
+
+Test(db, a_commit_that_the_server_turned_into_a_rollback_is_an_error)
+{
+    OWNED(cb_db) db = open_server();
+    cb_error e = { 0 };
+
+    cr_assert(cb_db_begin(db, &e));
+    cr_assert_not(db_do(db, "SELECT 1 / 0", NULL, &e));
+    cr_assert_not(cb_db_commit(db, &e));
+
+    cr_assert_eq(e.code, CB_SERVER, "%s", e.message);
+    cr_assert_not(db_in_transaction(db));
+}
+
+Test(db, transactions_do_not_nest)
+{
+    OWNED(cb_db) db = open_server();
+    cb_error e = { 0 };
+
+    cr_assert_not(cb_db_commit(db, &e));
+    cr_assert_eq(e.code, CB_MISUSE);
+    cr_assert(cb_db_begin(db, &e));
+    cr_assert_not(cb_db_begin(db, &e));
+    cr_assert_eq(e.code, CB_MISUSE);
+    cr_assert(cb_db_rollback(db, &e));
+    cr_assert(cb_db_rollback(db, &e), "nothing to roll back is fine");
+}
+
+Test(db, a_refusal_loses_its_code_in_the_message_and_keeps_its_hint)
+{
+    OWNED(cb_db) db = open_server();
+    cb_error e = { 0 };
+
+    cr_assert_not(db_do_script(db,
+                               "DO $$ BEGIN RAISE 'BATCH_CLOSED: it is closed' "
+                               "USING ERRCODE = 'CB005', HINT = 'Open another.'; END $$",
+                               &e));
+
+    cr_assert_eq(e.code, CB_BATCH_CLOSED);
+    cr_assert_str_eq(e.sqlstate, "CB005");
+    cr_assert_str_eq(e.message, "it is closed");
+    cr_assert_str_eq(e.hint, "Open another.");
+}
+
+/* BUS.11 */
+Test(db, a_database_without_the_schema_says_what_to_run)
+{
+    char *conninfo = test_database_create();
+    OWNED(cb_db) db = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_db_open(conninfo, &db, &e), "%s", e.message);
+    cr_assert_not(cb_db_check_schema(db, &e));
+
+    cr_assert_eq(e.code, CB_SCHEMA);
+    cr_assert_str_eq(e.hint, "Run: commandbus migrate");
+    test_database_drop(conninfo);
+}

@@ -1,0 +1,224 @@
+/* The SQL of a handler set: numbered files of a folder, each applied once, all or none. */
+#include "expect.h"
+#include "fixture.h"
+#include "parallel.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static void open_with_folder(void)
+{
+    bus_open();
+    /* What migrate grants on the database does not come along when a database is copied. */
+    test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO "
+                        "commandbus_owner', current_database()); END $$");
+    strcpy(folder, "/tmp/commandbus-set-XXXXXX");
+    cr_assert(mkdtemp(folder));
+}
+
+static void close_with_folder(void)
+{
+    char path[512];
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        unlink(path);
+    }
+    closedir(dir);
+    rmdir(folder);
+    bus_close();
+}
+
+static void write_file(const char *name, const char *sql)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *out = fopen(path, "w");
+    cr_assert(out, "%s", path);
+    fputs(sql, out);
+    fclose(out);
+}
+
+TestSuite(handler_set, .init = open_with_folder, .fini = close_with_folder);
+
+/* BUS.11 */
+Test(handler_set, is_applied_in_the_order_of_its_numbers_and_only_once)
+{
+    cb_error e = { 0 };
+    cb_migrate_report first, second;
+    write_file("010_rows.sql", "INSERT INTO ledger.entry VALUES (1);");
+    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_file("README.md", "not SQL, not looked at");
+
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, &first, &e), e);
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, &second, &e), e);
+
+    cr_assert_eq(first.applied, 3);
+    cr_assert_eq(first.now, 10);
+    cr_assert_eq(second.applied, 0);
+    cr_assert_eq(second.found, 10);
+    expect_number(bus.conn, 1, "SELECT count(*) FROM ledger.entry");
+    expect_value(bus.conn, "1 2 10",
+                 "SELECT string_agg(version::text, ' ' ORDER BY version) "
+                 "FROM commandbus.schema_version WHERE component = 'ledger'");
+}
+
+/* BUS.11 */
+Test(handler_set, gets_only_the_files_that_are_new)
+{
+    cb_error e = { 0 };
+    cb_migrate_report report;
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, &report, &e), e);
+
+    cr_assert_eq(report.found, 1);
+    cr_assert_eq(report.applied, 1);
+    cr_assert_eq(report.now, 2);
+}
+
+/* BUS.11 */
+Test(handler_set, counts_for_itself_beside_other_sets)
+{
+    cb_error e = { 0 };
+    cb_migrate_report report;
+    write_file("001_nothing.sql", "SELECT 1;");
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    expect_ok(cb_migrate_set(bus.db, "reporting", folder, &report, &e), e);
+
+    cr_assert_eq(report.found, 0);
+    cr_assert_eq(report.applied, 1);
+}
+
+typedef struct {
+    cb_db *db;
+    bool fine;
+    cb_error e;
+    cb_migrate_report report;
+} client;
+
+static void migrate_one(size_t i, void *arg)
+{
+    client *c = (client *)arg + i;
+
+    c->fine = cb_migrate_set(c->db, "ledger", folder, &c->report, &c->e);
+}
+
+/* BUS.11 */
+Test(handler_set, from_eight_clients_at_once_is_applied_once)
+{
+    client clients[8] = { 0 };
+    int applied = 0;
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    for (int i = 0; i < 8; i++)
+        clients[i].db = test_bus_open(bus.conninfo);
+
+    parallel_run(8, migrate_one, clients);
+
+    for (int i = 0; i < 8; i++) {
+        expect_ok(clients[i].fine, clients[i].e);
+        applied += clients[i].report.applied;
+        cb_db_free(clients[i].db);
+    }
+    cr_assert_eq(applied, 2);
+}
+
+/* BUS.11 */
+Test(handler_set, with_broken_sql_leaves_nothing_of_its_earlier_files_either)
+{
+    cb_error e = { 0 };
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_file("002_broken.sql", "CREATE TABEL ledger.entry (id integer);");
+    char *before = bus_contents();
+
+    cr_assert_not(cb_migrate_set(bus.db, "ledger", folder, NULL, &e));
+
+    cr_assert_str_eq(e.sqlstate, "42601");
+    cr_assert(strstr(e.message, "002_broken.sql"), "%s", e.message);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('ledger')::text");
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11: it runs as the schema's owner, who is no superuser */
+Test(handler_set, cannot_do_what_the_owner_of_the_schema_may_not)
+{
+    cb_error e = { 0 };
+    write_file("001_greedy.sql", "CREATE ROLE test_greedy SUPERUSER;");
+    char *before = bus_contents();
+
+    expect_error(CB_DENIED, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11 */
+Test(handler_set, whose_files_are_not_numbered_is_refused)
+{
+    static const char *const names[] = {
+        "tables.sql", "1_tables.sql",    "01_tables.sql",      "001tables.sql", "001_.sql",
+        "-01_x.sql",  "001_Ta bles.sql", "0000001_tables.sql", "000_zero.sql",
+    };
+    cb_error e = { 0 };
+    char path[512];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_file(names[i], "CREATE SCHEMA ledger;");
+
+        expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+        cr_assert(strstr(e.message, names[i]), "%s", e.message);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    expect_value(bus.conn, "", "SELECT to_regnamespace('ledger')::text");
+}
+
+/* BUS.11 */
+Test(handler_set, with_the_same_number_twice_is_refused)
+{
+    cb_error e = { 0 };
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_file("0001_other.sql", "CREATE SCHEMA ledger2;");
+
+    expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "number 1"), "%s", e.message);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('ledger')::text");
+}
+
+/* BUS.11 */
+Test(handler_set, needs_a_folder_with_files_and_a_name_of_its_own)
+{
+    static const char *const names[] = { "commandbus", "", "Ledger", "1st", "a-b", "l'", NULL };
+    cb_error e = { 0 };
+
+    expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+    expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", "/nowhere", NULL, &e), e);
+
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        expect_error(CB_INVALID_NAME, cb_migrate_set(bus.db, names[i], folder, NULL, &e), e);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('ledger')::text");
+}
+
+/* BUS.11 */
+Test(handler_set, needs_the_bus_first)
+{
+    cb_error e = { 0 };
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    test_exec(bus.conn, "DROP SCHEMA commandbus CASCADE");
+
+    expect_error(CB_SCHEMA, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+}

@@ -1,0 +1,240 @@
+/* Migrating: once whoever comes first, and refusing what this binary cannot work on. */
+#include "expect.h"
+#include "fixture.h"
+#include "parallel.h"
+
+#include <stdio.h>
+
+TestSuite(migrate, .init = bus_open_empty, .fini = bus_close);
+
+enum {
+    CLIENTS = 8
+};
+
+typedef struct {
+    cb_db *db;
+    bool fine;
+    cb_error e;
+    cb_migrate_report report;
+} client;
+
+static void migrate_one(size_t i, void *arg)
+{
+    client *c = (client *)arg + i;
+
+    c->fine = cb_migrate(c->db, &c->report, &c->e);
+}
+
+/* BUS.1, BUS.11 */
+Test(migrate, from_eight_clients_at_once_all_succeed_and_each_file_is_applied_once)
+{
+    client clients[CLIENTS] = { 0 };
+    int applied = 0, found_nothing = 0;
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i].db = test_bus_open(bus.conninfo);
+
+    parallel_run(CLIENTS, migrate_one, clients);
+
+    for (int i = 0; i < CLIENTS; i++) {
+        expect_ok(clients[i].fine, clients[i].e);
+        cr_assert_eq(clients[i].report.now, cb_schema_version());
+        applied += clients[i].report.applied;
+        found_nothing += clients[i].report.found == 0;
+        cb_db_free(clients[i].db);
+    }
+    cr_assert_eq(found_nothing, 1, "%d clients found no schema", found_nothing);
+    expect_number(bus.conn, applied, "SELECT count(*) FROM commandbus.schema_version");
+    expect_number(bus.conn, cb_schema_version(),
+                  "SELECT max(version) FROM commandbus.schema_version");
+    expect_number(bus.conn, 1, "SELECT count(*) FROM pg_extension WHERE extname = 'pgmq'");
+}
+
+/* BUS.11 */
+Test(migrate, a_second_time_applies_nothing_and_changes_nothing)
+{
+    cb_migrate_report first, second;
+    cb_error e = { 0 };
+    expect_ok(cb_migrate(bus.db, &first, &e), e);
+    char *before = bus_contents();
+
+    expect_ok(cb_migrate(bus.db, &second, &e), e);
+
+    cr_assert_eq(first.found, 0);
+    cr_assert_gt(first.applied, 0);
+    cr_assert_eq(second.applied, 0);
+    cr_assert_eq(second.found, cb_schema_version());
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11 */
+Test(migrate, makes_a_bus_that_works)
+{
+    cb_error e = { 0 };
+    expect_ok(cb_migrate(bus.db, NULL, &e), e);
+
+    expect_ok(cb_domain_register(bus.db, "fx", NULL, &e), e);
+    expect_ok(
+        cb_send_command(bus.db, &(cb_send){ .domain = "fx", .command_type = "BookFx" }, NULL, &e),
+        e);
+
+    expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.receive('fx', 'w', 10)");
+}
+
+/* BUS.11 */
+Test(migrate, inside_a_transaction_of_the_caller_is_refused)
+{
+    cb_error e = { 0 };
+    expect_ok(cb_db_begin(bus.db, &e), e);
+
+    expect_error(CB_MISUSE, cb_migrate(bus.db, NULL, &e), e);
+
+    expect_ok(cb_db_rollback(bus.db, &e), e);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
+}
+
+/* BUS.11 */
+Test(migrate, a_login_without_rights_is_denied_and_leaves_nothing)
+{
+    char conninfo[1024], sql[256];
+    cb_db *db;
+    cb_error e = { 0 };
+    char *name = test_value(bus.conn, "SELECT 'test_nobody_' || pg_backend_pid()", NULL);
+    snprintf(sql, sizeof sql, "CREATE ROLE %s LOGIN PASSWORD 'nobody'", name);
+    test_exec(bus.conn, sql);
+    snprintf(conninfo, sizeof conninfo, "%s user='%s' password='nobody'", bus.conninfo, name);
+    db = test_bus_open(conninfo);
+
+    expect_error(CB_DENIED, cb_migrate(db, NULL, &e), e);
+
+    expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
+    cb_db_free(db);
+    snprintf(sql, sizeof sql, "DROP ROLE %s", name);
+    test_exec(bus.conn, sql);
+    free(name);
+}
+
+/* What the server offers is a view in each database: there it can be made to offer less. */
+static void let_the_server_offer_pgmq(const char *version_or_null)
+{
+    char sql[1024];
+
+    test_exec(bus.conn, "SET allow_system_table_mods = on");
+    snprintf(sql, sizeof sql,
+             "CREATE OR REPLACE VIEW pg_catalog.pg_available_extensions AS "
+             "SELECT e.name, %s AS default_version, x.extversion AS installed_version, e.comment "
+             "FROM pg_available_extensions() e LEFT JOIN pg_extension x ON e.name = x.extname "
+             "WHERE e.name <> 'pgmq' OR %s",
+             version_or_null ? "CASE e.name WHEN 'pgmq' THEN '1.10.9' ELSE e.default_version END"
+                             : "e.default_version",
+             version_or_null ? "true" : "false");
+    test_exec(bus.conn, sql);
+}
+
+/* BUS.1 */
+Test(migrate, a_server_without_pgmq_is_refused_with_advice_and_stays_as_it_is)
+{
+    cb_error e = { 0 };
+    let_the_server_offer_pgmq(NULL);
+
+    expect_error(CB_SCHEMA, cb_migrate(bus.db, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "pgmq"), "%s", e.message);
+    cr_assert(strstr(e.hint, "deploy/local/deps"), "%s", e.hint);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
+}
+
+/* BUS.1 */
+Test(migrate, a_server_that_offers_only_an_old_pgmq_is_refused_with_both_versions)
+{
+    cb_error e = { 0 };
+    let_the_server_offer_pgmq("1.10.9");
+
+    expect_error(CB_SCHEMA, cb_migrate(bus.db, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "1.11") && strstr(e.message, "1.10.9"), "%s", e.message);
+    cr_assert(*e.hint);
+    expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
+}
+
+TestSuite(schema, .init = bus_open, .fini = bus_close);
+
+/* BUS.1 */
+Test(schema, with_an_old_pgmq_in_the_database_is_refused)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "SET allow_system_table_mods = on;"
+                        "UPDATE pg_extension SET extversion = '1.9.0' WHERE extname = 'pgmq'");
+    char *before = bus_contents();
+
+    expect_error(CB_SCHEMA, cb_migrate(bus.db, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "1.11") && strstr(e.message, "1.9.0"), "%s", e.message);
+    cr_assert(strstr(e.hint, "ALTER EXTENSION"), "%s", e.hint);
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11 */
+Test(schema, whose_oldest_binary_is_newer_is_refused_and_left_alone)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
+                        "name) VALUES ('commandbus', 999, 998, 'from_the_future')");
+    char *before = bus_contents();
+
+    expect_error(CB_SCHEMA_TOO_NEW, cb_migrate(bus.db, NULL, &e), e);
+    cr_assert(strstr(e.message, "998"), "%s", e.message);
+    cr_assert(*e.hint);
+    expect_error(CB_SCHEMA_TOO_NEW, cb_db_check_schema(bus.db, &e), e);
+
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11: expand and contract */
+Test(schema, that_is_newer_but_still_takes_this_binary_is_accepted)
+{
+    cb_error e = { 0 };
+    cb_migrate_report report;
+    test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
+                        "name) VALUES ('commandbus', 999, 1, 'an_addition')");
+    char *before = bus_contents();
+
+    expect_ok(cb_db_check_schema(bus.db, &e), e);
+    expect_ok(cb_migrate(bus.db, &report, &e), e);
+
+    cr_assert_eq(report.applied, 0);
+    cr_assert_eq(report.now, 999);
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11: a handler set's own numbers say nothing about the bus */
+Test(schema, is_not_too_new_because_a_handler_set_has_a_higher_version)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
+                        "name) VALUES ('fx', 999, 999, 'of_a_set')");
+
+    expect_ok(cb_db_check_schema(bus.db, &e), e);
+    expect_ok(cb_migrate(bus.db, NULL, &e), e);
+}
+
+/* BUS.11 */
+Test(schema, older_than_the_binary_asks_for_a_migrate)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "DELETE FROM commandbus.schema_version WHERE version = "
+                        "(SELECT max(version) FROM commandbus.schema_version)");
+
+    expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
+
+    cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+}
+
+/* BUS.11 */
+Test(migrate, is_what_a_database_without_the_schema_asks_for)
+{
+    cb_error e = { 0 };
+
+    expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
+
+    cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+}

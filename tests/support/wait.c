@@ -1,0 +1,53 @@
+/* Polling a query, and waiting on a connection's socket. */
+#include "wait.h"
+
+#include "bus.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const double patience_seconds = 10;
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+void wait_until(PGconn *conn, const char *sql)
+{
+    struct timespec start;
+    bool met = false;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (!met) {
+        cr_assert_lt(seconds_since(&start), patience_seconds, "waited in vain for %s", sql);
+        char *value = test_value(conn, sql, NULL);
+        met = strcmp(value, "t") == 0;
+        free(value);
+        if (!met)
+            poll(NULL, 0, 2); /* Between two questions, so that the server can work. */
+    }
+}
+
+char *wait_for_notify(PGconn *conn)
+{
+    struct timespec start;
+    PGnotify *notify;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (!(notify = PQnotifies(conn))) {
+        struct pollfd socket = { .fd = PQsocket(conn), .events = POLLIN };
+        cr_assert_lt(seconds_since(&start), patience_seconds, "no notification came");
+        poll(&socket, 1, 100);
+        cr_assert(PQconsumeInput(conn), "%s", PQerrorMessage(conn));
+    }
+    char *channel = strdup(notify->relname);
+    PQfreemem(notify);
+    return channel;
+}
