@@ -123,8 +123,8 @@ static bool add_clock(cb_db *db, PGresult *report, cb_error *e)
     double ahead = (double)strtoll(PQgetvalue(answer, 0, 0), NULL, 10) / 1e6 - (before + after) / 2;
     bool far = ahead > 1 || ahead < -1;
 
-    snprintf(detail, sizeof detail, "the server's clock is %.0f ms %s of this machine's",
-             (ahead < 0 ? -ahead : ahead) * 1e3, ahead < 0 ? "behind" : "ahead");
+    snprintf(detail, sizeof detail, "the server's clock is %.0f ms %s this machine's",
+             (ahead < 0 ? -ahead : ahead) * 1e3, ahead < 0 ? "behind" : "ahead of");
     const char *values[COLUMNS] = {
         "clock", far ? "warn" : "ok", detail,
         far ? "Leases and timers use the server's clock alone, but logs "

@@ -33,11 +33,28 @@ bool cb_tsq_retry(cb_db *db, const cb_tsq_action *action, cb_error *e)
     return prepare(action, &p, e) && db_do(db, cb_sql_tsq_retry, &p, e);
 }
 
+/* The decision, and after its commit the end of the command's batch: of two operators who decide about
+ * the last two members at the same moment, one then sees both. A failure of the second is no failure of
+ * the first, which has happened; housekeeping closes the batch later. */
+static bool end_command(cb_db *db, const char *sql, const cb_tsq_action *action,
+                        const params *decision, cb_error *e)
+{
+    params p = { 0 };
+
+    if (!db_do(db, sql, decision, e))
+        return false;
+    params_text(&p, action->domain);
+    params_text(&p, action->command_id);
+    if (!db_in_transaction(db))
+        (void)db_do(db, cb_sql_tsq_close_batch, &p, NULL);
+    return true;
+}
+
 bool cb_tsq_cancel(cb_db *db, const cb_tsq_action *action, cb_error *e)
 {
     params p = { 0 };
 
-    return prepare(action, &p, e) && db_do(db, cb_sql_tsq_cancel, &p, e);
+    return prepare(action, &p, e) && end_command(db, cb_sql_tsq_cancel, action, &p, e);
 }
 
 bool cb_tsq_complete(cb_db *db, const cb_tsq_action *action, cb_error *e)
@@ -49,5 +66,5 @@ bool cb_tsq_complete(cb_db *db, const cb_tsq_action *action, cb_error *e)
     if (!prepare(action, &p, e))
         return false;
     params_text(&p, action->result);
-    return db_do(db, cb_sql_tsq_complete, &p, e);
+    return end_command(db, cb_sql_tsq_complete, action, &p, e);
 }

@@ -219,6 +219,29 @@ Test(batch_race, a_close_leaves_a_batch_that_somebody_is_adding_to_and_never_wai
     race_close(&r);
 }
 
+/* BUS.5: then nobody is left to close it but housekeeping */
+Test(batch_race, a_close_that_passed_by_an_add_which_rolled_back_is_made_up_for)
+{
+    PGconn *adder = test_pq_open(bus.conninfo);
+    char sql[256];
+    char *batch = test_value(bus.conn,
+                             "SELECT commandbus.create_batch('fx', commands => "
+                             "'[{\"command_type\": \"BookFx\"}]')",
+                             NULL);
+    test_exec(bus.conn, "SELECT commandbus.settle('fx', 'w', ARRAY[command_id], ARRAY[lease_no], "
+                        "'{SUCCESS}') FROM commandbus.receive('fx', 'w', 1)");
+    snprintf(sql, sizeof sql, "BEGIN; SELECT commandbus.send('fx', 'BookFx', batch_id => '%s')",
+             batch);
+    test_exec(adder, sql);
+    expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.close_batches()");
+
+    test_exec(adder, "ROLLBACK");
+
+    expect_value(bus.conn, batch, "SELECT commandbus.close_batches()");
+    PQfinish(adder);
+    free(batch);
+}
+
 typedef struct {
     cb_db *db[8];
     size_t closed[8];

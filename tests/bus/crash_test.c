@@ -1,5 +1,6 @@
 /* kill -9 of a worker at random moments: whatever it was doing, each command ends, and ends once. */
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,7 +100,7 @@ Test(crash, a_worker_killed_again_and_again_loses_nothing_and_repeats_no_end) /*
     rig r = rig_open();
     unsigned seed = (unsigned)time(NULL);
     size_t drained = 0;
-    cr_log_info("seed %u", seed);
+    fprintf(stderr, "crash: seed %u\n", seed);
     test_send(r.db, COMMANDS, NULL);
 
     for (int round = 0; round < ROUNDS; round++)

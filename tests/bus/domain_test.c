@@ -67,6 +67,19 @@ Test(domain, registered_from_eight_connections_at_once_is_there_once)
     expect_number(bus.conn, 3, "SELECT count(*) FROM pgmq.meta WHERE queue_name LIKE 'ledger%'");
 }
 
+/* BUS.2: somebody dropped the queue. What it gives out next must not be taken for what it gave before */
+Test(domain, registered_again_after_its_queue_was_dropped_gives_out_no_message_id_twice)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "SELECT commandbus.send('fx', 'BookFx') FROM generate_series(1, 3);"
+                        "SELECT pgmq.drop_queue('fx__commands')");
+
+    expect_ok(cb_domain_register(bus.db, "fx", NULL, &e), e);
+    test_exec(bus.conn, "SELECT commandbus.send('fx', 'BookFx') FROM generate_series(1, 3)");
+
+    expect_number(bus.conn, 6, "SELECT count(DISTINCT msg_id) FROM commandbus.command_metadata");
+}
+
 #define TEN "abcdefghij"
 
 /* BUS.2 */

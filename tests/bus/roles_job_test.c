@@ -136,7 +136,6 @@ Test(role, operator_sees_everything_and_decides)
         "SELECT commandbus.settle('fx', 'w', '{}', '{}', '{}')",
         "SELECT commandbus.extend('fx', 'w', '{}', '{}', 1)",
         "SELECT commandbus.release_unknown('fx', 'w', '{}', '{}')",
-        "SELECT commandbus.close_batches()",
         "SELECT commandbus.heartbeat('w')",
         NULL,
     };

@@ -20,7 +20,7 @@ static const struct {
     { "settle", "worker" },
     { "extend", "worker" },
     { "release_unknown", "worker" },
-    { "close_batches", "worker" },
+    { "close_batches", "worker operator" },
     { "heartbeat", "worker" },
     { "sleep_announce", "worker" },
     { "sleep_end", "worker" },
@@ -30,15 +30,11 @@ static const struct {
 
     { "queue_metrics", "worker operator monitor" },
     { "lost_messages", "worker operator monitor" },
-    { "restore_messages", "worker operator" },
-    { "queue_metrics", "worker operator monitor" },
-    { "lost_messages", "worker operator monitor" },
 
     { "tsq_retry", "operator" },
     { "tsq_cancel", "operator" },
     { "tsq_complete", "operator" },
 
-    { "archive_messages", "" },
     { "archive_messages", "" },
     { "audit_decision", "" },
     { "batch_has_open", "" },
@@ -60,7 +56,6 @@ static const struct {
     { "name_duplicates", "" },
     { "new_id", "" },
     { "put_commands", "" },
-    { "queue_exists", "" },
     { "queue_exists", "" },
     { "refuse", "" },
     { "refuse_problem", "" },

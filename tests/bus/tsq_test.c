@@ -100,7 +100,8 @@ Test(tsq, cancel_ends_it_with_a_final_reply_that_gives_the_reason)
 
     expect_value(bus.conn, "t",
                  "SELECT status = 'CANCELED' AND tsq_at IS NULL AND completed_at IS NOT NULL AND "
-                 "completed_at = updated_at AND result IS NULL FROM commandbus.command_metadata");
+                 "completed_at = updated_at AND result IS NULL AND error_code = 'E_TEST' "
+                 "FROM commandbus.command_metadata");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.q_fx__commands");
     expect_replies(&id, NOT_FINAL " {\"final\": true, \"reason\": \"called the bank\", "
                                   "\"outcome\": \"CANCELED\"}");
@@ -120,7 +121,8 @@ Test(tsq, complete_ends_it_with_a_final_success_and_the_operators_result)
 
     expect_value(bus.conn, "t",
                  "SELECT status = 'COMPLETED' AND tsq_at IS NULL AND completed_at IS NOT NULL AND "
-                 "result = '{\"contractId\": \"C-1\"}' FROM commandbus.command_metadata");
+                 "result = '{\"contractId\": \"C-1\"}' AND error_type IS NULL AND error_code IS "
+                 "NULL AND error_message IS NULL FROM commandbus.command_metadata");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.q_fx__commands");
     expect_replies(&id, NOT_FINAL " {\"final\": true, \"result\": {\"contractId\": \"C-1\"}, "
                                   "\"outcome\": \"SUCCESS\"}");
@@ -211,6 +213,7 @@ Test(tsq, decisions_without_what_they_need_are_refused)
     static const char *const empty[] = { NULL, "", "   " };
     cb_error e = { 0 };
     cb_uuid id = life_into_tsq("");
+    test_exec(bus.conn, "UPDATE commandbus.domain SET payload_limit = 30");
     char *before = bus_contents();
 
     for (size_t d = 0; d < 3; d++) {
@@ -231,6 +234,8 @@ Test(tsq, decisions_without_what_they_need_are_refused)
     cb_tsq_action action = by_ann(&id);
     action.result = "{\"a\": \"\\u0000\"}";
     expect_error(CB_INVALID_DATA, cb_tsq_complete(bus.db, &action, &e), e);
+    action.result = "{\"contractId\": \"longer than thirty bytes\"}";
+    expect_error(CB_PAYLOAD_TOO_LARGE, cb_tsq_complete(bus.db, &action, &e), e);
     expect_sqlstate(bus.conn, "CB011",
                     "SELECT commandbus.tsq_retry('fx', gen_random_uuid(), NULL)");
 

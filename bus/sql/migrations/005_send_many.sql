@@ -101,29 +101,35 @@ BEGIN
         known := commandbus.known_domain(domains[i]);
 
         -- Parsed once, checked in the same pass. An element in the wire format is kept as the message.
-        SELECT array_agg(p.ord) AS ord, array_agg(p.element) AS element, array_agg(p.command_id) AS command_id,
-               array_agg(p.correlation_id) AS correlation_id, array_agg(p.command_type) AS command_type,
-               array_agg(p.data) AS data, array_agg(p.reply_to) AS reply_to, array_agg(p.max_attempts) AS max_attempts,
-               array_agg(statement_timestamp() + make_interval(secs => least(greatest(p.delay_seconds, 0), 31536000))) AS vt,
-               array_agg(p.timeout_seconds) AS timeout_seconds, array_agg(p.batch_id) AS batch_id,
-               array_agg(p.headers) AS headers,
-               min(format('%s (command %s of the call)', p.problem, p.ord)) FILTER (WHERE p.problem IS NOT NULL) AS problem
-        INTO c
-        FROM (
-            SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to, n.max_attempts, n.timeout_seconds,
-                   n.batch_id, n.headers, coalesce(n.delay_seconds, 0) AS delay_seconds,
-                   -- Only if it says what the row will say: the same spelling of ids, and data.
-                   CASE WHEN e.element ->> 'command_id' = n.command_id::text AND n.data IS NOT NULL
-                             AND e.element ->> 'correlation_id' = n.correlation_id::text
-                             AND e.element ?& wire_keys AND e.element - wire_keys = '{}' THEN e.element END AS element,
-                   coalesce(n.command_id, commandbus.new_id()) AS command_id,
-                   coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
-                   commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
-                       coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit) AS problem
-            FROM jsonb_array_elements(commands) WITH ORDINALITY e(element, ord)
-            CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.new_command, e.element) n
-            WHERE cardinality(domains) = 1 OR n.domain = known.domain
-        ) p;
+        BEGIN
+            SELECT array_agg(p.ord) AS ord, array_agg(p.element) AS element, array_agg(p.command_id) AS command_id,
+                   array_agg(p.correlation_id) AS correlation_id, array_agg(p.command_type) AS command_type,
+                   array_agg(p.data) AS data, array_agg(p.reply_to) AS reply_to, array_agg(p.max_attempts) AS max_attempts,
+                   array_agg(statement_timestamp() + make_interval(secs => least(greatest(p.delay_seconds, 0), 31536000))) AS vt,
+                   array_agg(p.timeout_seconds) AS timeout_seconds, array_agg(p.batch_id) AS batch_id,
+                   array_agg(p.headers) AS headers,
+                   min(format('%s (command %s of the call)', p.problem, p.ord)) FILTER (WHERE p.problem IS NOT NULL) AS problem
+            INTO c
+            FROM (
+                SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to, n.max_attempts, n.timeout_seconds,
+                       n.batch_id, n.headers, coalesce(n.delay_seconds, 0) AS delay_seconds,
+                       -- Only if it says what the row will say: the same spelling of ids, and data.
+                       CASE WHEN e.element ->> 'command_id' = n.command_id::text AND n.data IS NOT NULL
+                                 AND e.element ->> 'correlation_id' = n.correlation_id::text
+                                 AND e.element ?& wire_keys AND e.element - wire_keys = '{}' THEN e.element END AS element,
+                       coalesce(n.command_id, commandbus.new_id()) AS command_id,
+                       coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
+                       commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
+                           coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit) AS problem
+                FROM jsonb_array_elements(commands) WITH ORDINALITY e(element, ord)
+                CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.new_command, e.element) n
+                WHERE cardinality(domains) = 1 OR n.domain = known.domain
+            ) p;
+        EXCEPTION
+            WHEN data_exception THEN
+                PERFORM commandbus.refuse('INVALID_DATA', 'a command has a value of the wrong type',
+                    'Ids are UUIDs, max_attempts and timeout_seconds integers, delay_seconds a number; nothing was sent.');
+        END;
         IF c.problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(c.problem);
         END IF;

@@ -95,6 +95,8 @@ BEGIN
             WHERE c.ctid = (SELECT l.ctid FROM commandbus.command_metadata l
                             WHERE l.command_id = found_row.command_id AND l.domain = sort_out_messages.domain
                               AND l.status IN ('PENDING', 'IN_PROGRESS') AND l.lease_no = found_row.lease_no
+                              -- Renewed since it was read: then its holder lives.
+                              AND l.lease_until IS NOT DISTINCT FROM found_row.lease_until
                             FOR UPDATE SKIP LOCKED);
             IF FOUND THEN
                 PERFORM commandbus.archive_messages(queue_name, ARRAY[one]);

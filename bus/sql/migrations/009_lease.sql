@@ -11,6 +11,7 @@ DECLARE
     known     commandbus.domain := commandbus.known_domain(extend.domain);
     lease_end timestamptz := statement_timestamp() + make_interval(secs => extend.vt_seconds);
     done      record;
+    states    text[];
 BEGIN
     IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) OR (vt_seconds > 0 AND vt_seconds <= 86400) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'extend takes arrays of equal length and a positive vt_seconds',
@@ -41,19 +42,7 @@ BEGIN
                        'q_' || extend.domain || '__commands')
         USING done.msg_ids, lease_end;
     END IF;
-    IF known.fleet_limit > 0 THEN
-        UPDATE commandbus.fleet_lease f SET held_until = lease_end + make_interval(secs => held.timeout_seconds)
-        FROM (SELECT l.command_id, l.lease_no, l.timeout_seconds
-              FROM unnest(command_ids, lease_nos) i(command_id, lease_no)
-              CROSS JOIN LATERAL (
-                  SELECT l.command_id, l.lease_no, l.timeout_seconds FROM commandbus.fleet_lease l
-                  WHERE l.domain = extend.domain AND l.command_id = i.command_id AND l.lease_no = i.lease_no
-                  FOR UPDATE OF l SKIP LOCKED
-              ) l) held
-        WHERE f.domain = extend.domain AND f.command_id = held.command_id AND f.lease_no = held.lease_no;
-    END IF;
-
-    RETURN ARRAY(
+    states := ARRAY(
         SELECT CASE WHEN i.ord = ANY (done.ords) THEN 'EXTENDED'
                     WHEN c.lease_no = i.lease_no AND c.status = 'IN_PROGRESS' THEN 'BUSY'
                     ELSE 'GONE' END
@@ -63,6 +52,20 @@ BEGIN
             WHERE c.command_id = i.command_id AND c.domain = extend.domain LIMIT 1
         ) c ON true
         ORDER BY i.ord);
+    IF known.fleet_limit > 0 THEN
+        UPDATE commandbus.fleet_lease f SET held_until = lease_end + make_interval(secs => held.timeout_seconds)
+        FROM (SELECT l.command_id, l.lease_no, l.timeout_seconds
+              FROM unnest(command_ids, lease_nos, states) i(command_id, lease_no, state)
+              CROSS JOIN LATERAL (
+                  SELECT l.command_id, l.lease_no, l.timeout_seconds FROM commandbus.fleet_lease l
+                  WHERE l.domain = extend.domain AND l.command_id = i.command_id AND l.lease_no = i.lease_no
+                  FOR UPDATE OF l SKIP LOCKED
+              ) l
+              -- What is being settled just now gives its place back: not ours to hold, or the settle skips it.
+              WHERE i.state <> 'BUSY') held
+        WHERE f.domain = extend.domain AND f.command_id = held.command_id AND f.lease_no = held.lease_no;
+    END IF;
+    RETURN states;
 END
 $$;
 

@@ -7,7 +7,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held commandbus.command_metadata;
 BEGIN
-    IF coalesce(operator, '') = '' THEN
+    IF coalesce(btrim(operator), '') = '' THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'who decides? operator is empty', 'Give the operator''s name.');
     END IF;
     SELECT * INTO held FROM commandbus.command_metadata c
@@ -52,7 +52,8 @@ BEGIN
 END
 $$;
 
--- The end of a command by an operator's decision, with its final reply, and its batch's if it was the last.
+-- The end of a command by an operator's decision, with its final reply. Its batch is closed after the
+-- commit, by the caller or by housekeeping: see close_batch.
 CREATE FUNCTION commandbus.end_by_operator(held commandbus.command_metadata, status commandbus.command_status,
     event_type text, operator text, reason text, result jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -69,11 +70,6 @@ BEGIN
         PERFORM commandbus.send_replies(held.domain, ARRAY[held.reply_to], ARRAY[commandbus.reply_message(
             held.command_id, held.correlation_id, CASE end_by_operator.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'CANCELED' END,
             end_by_operator.result, NULL, NULL, NULL, end_by_operator.reason, true)]);
-    END IF;
-    -- Its batch's end too if it was the last; of two decisions at the same moment neither may see
-    -- the other, and housekeeping closes the batch.
-    IF held.batch_id IS NOT NULL THEN
-        PERFORM commandbus.close_batch(held.batch_id);
     END IF;
 END
 $$;

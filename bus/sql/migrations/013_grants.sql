@@ -44,5 +44,5 @@ GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_leas
 GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch, commandbus.batch_status
     TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
-    commandbus.register_domain, commandbus.restore_messages, commandbus.purge
+    commandbus.register_domain, commandbus.restore_messages, commandbus.close_batches, commandbus.purge
     TO commandbus_operator;

@@ -1,0 +1,236 @@
+/* Queues that somebody emptied, dropped or filled by hand: commands are not lost, and neither other
+ * commands nor other domains suffer. */
+#include "claims.h"
+#include "fixture.h"
+#include "parallel.h"
+
+TestSuite(hostile_queue, .init = bus_open, .fini = bus_close);
+
+/* The field of doctor's line about `check`, "" when there is none; the caller frees it. */
+static char *doctor(const char *check, const char *field)
+{
+    OWNED(cb_rows) rows = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_doctor(bus.db, &rows, &e), "%s", e.message);
+    for (size_t i = 0; i < cb_rows_count(rows); i++) {
+        if (strcmp(cb_rows_get(rows, i, "check_name"), check) == 0)
+            return strdup(cb_rows_get(rows, i, field));
+    }
+    return strdup("");
+}
+
+static void expect_doctor(const char *check, const char *status)
+{
+    char *is = doctor(check, "status"), *detail = doctor(check, "detail");
+
+    cr_expect_str_eq(is, status, "%s is '%s': %s", check, is, detail);
+    free(is);
+    free(detail);
+}
+
+static size_t restore(const char *domain)
+{
+    return (size_t)test_number(bus.conn, "SELECT count(*) FROM commandbus.restore_messages($1)",
+                               domain, NULL);
+}
+
+static void put_back_from_archive(void)
+{
+    test_exec(bus.conn,
+              "INSERT INTO pgmq.q_fx__commands (msg_id, read_ct, enqueued_at, vt, message) "
+              "OVERRIDING SYSTEM VALUE SELECT msg_id, 0, now(), now(), message "
+              "FROM pgmq.a_fx__commands");
+}
+
+/* WRK.9 */
+Test(hostile_queue, a_message_put_back_from_the_archive_is_archived_again_and_others_are_served)
+{
+    cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies"), other;
+    cb_error e = { 0 };
+    expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_PERMANENT));
+    put_back_from_archive();
+    test_send(bus.db, 1, &other);
+
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 10, 30);
+
+    cr_expect_eq(cb_claim_poisoned(claim), 1);
+    cr_assert_eq(cb_claim_count(claim), 1);
+    cr_expect_str_eq(cb_claim_at(claim, 0)->command_id.text, other.text);
+    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ POISON_ARCHIVED", id);
+    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
+    const cb_tsq_action again = { .domain = "fx", .command_id = id.text, .operator_name = "ann" };
+    cr_assert(cb_tsq_retry(bus.db, &again, &e), "%s", e.message);
+    expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
+}
+
+/* section 8.3: the archive may hold a copy of a message whose command still runs */
+Test(hostile_queue, an_outcome_finds_its_message_in_the_archive_already_and_settles)
+{
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 30);
+    test_exec(bus.conn,
+              "INSERT INTO pgmq.a_fx__commands (msg_id, read_ct, enqueued_at, vt, message) "
+              "SELECT msg_id, read_ct, enqueued_at, vt, message FROM pgmq.q_fx__commands");
+
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_PERMANENT)));
+
+    expect_messages(bus.conn, "0 queued, 1 archived, 0 replied", id);
+}
+
+/* section 8.7 */
+Test(hostile_queue, an_emptied_queue_is_restored_once_and_uncharged)
+{
+    test_send(bus.db, 5, NULL);
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 2, 60);
+    cr_assert_eq(cb_claim_count(claim), 2);
+    expect_doctor("lost messages", "ok");
+    test_exec(bus.conn, "SELECT pgmq.purge_queue('fx__commands')");
+    expect_doctor("lost messages", "fail");
+    expect_value(bus.conn, "fx 5",
+                 "SELECT domain || ' ' || commands FROM commandbus.lost_messages()");
+
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_TRANSIENT)));
+    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", cb_claim_at(claim, 0)->command_id);
+    cr_expect_eq(restore("fx"), 4);
+    cr_expect_eq(restore("fx"), 0);
+
+    expect_doctor("lost messages", "ok");
+    expect_value(bus.conn, "0 0 0 1 1",
+                 "SELECT string_agg(attempts::text, ' ' ORDER BY attempts) "
+                 "FROM commandbus.command_metadata");
+    cr_expect_eq(test_run_all(bus.db, "w", 10), 4, "the running one is its holder's");
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 1), CB_SUCCESS)));
+    expect_value(bus.conn, "5 0 0",
+                 "SELECT concat_ws(' ', (SELECT count(*) FROM commandbus.command_metadata WHERE "
+                 "status = 'COMPLETED'), (SELECT count(*) FROM pgmq.q_fx__commands), (SELECT "
+                 "count(*) FROM commandbus.audit WHERE event_type = 'POISON_ARCHIVED'))");
+}
+
+enum {
+    RESTORERS = 8,
+    LOST = 300
+};
+
+typedef struct {
+    PGconn *conn[RESTORERS];
+    int restored[RESTORERS]; /* -1 after an error */
+} restorers;
+
+static void restore_on(size_t i, void *arg)
+{
+    restorers *r = arg;
+    PGresult *result = PQexec(r->conn[i], "SELECT commandbus.restore_messages('fx')");
+
+    r->restored[i] = PQresultStatus(result) == PGRES_TUPLES_OK ? PQntuples(result) : -1;
+    PQclear(result);
+}
+
+Test(hostile_queue, eight_that_restore_at_once_give_each_command_one_message) /* section 8.7 */
+{
+    restorers r;
+    int restored = 0;
+    test_send(bus.db, LOST, NULL);
+    test_exec(bus.conn, "SELECT pgmq.purge_queue('fx__commands')");
+    for (int i = 0; i < RESTORERS; i++)
+        r.conn[i] = test_pq_open(bus.conninfo);
+
+    parallel_run(RESTORERS, restore_on, &r);
+
+    for (int i = 0; i < RESTORERS; i++) {
+        cr_expect_geq(r.restored[i], 0, "%s", PQerrorMessage(r.conn[i]));
+        restored += r.restored[i];
+        PQfinish(r.conn[i]);
+    }
+    restored += (int)restore("fx"); /* what everybody skipped */
+    cr_expect_eq(restored, LOST);
+    expect_value(bus.conn, "300 300",
+                 "SELECT count(*) || ' ' || count(DISTINCT message ->> 'command_id') "
+                 "FROM pgmq.q_fx__commands");
+    cr_expect_eq(test_run_all(bus.db, "w", LOST), LOST);
+}
+
+/* One command of fx and one of risk, both running; then the queue of risk is dropped. */
+static void claim_both(cb_claim *claims[2])
+{
+    cb_error e = { 0 };
+    OWNED(cb_receiver) risk = NULL;
+
+    test_send_one(bus.db, .domain = "fx");
+    test_send_one(bus.db, .domain = "risk");
+    claims[0] = test_claim(bus.db, "w", 1, 60);
+    cr_assert(cb_receiver_open("risk", &(cb_receive_options){ .worker = "w" }, &risk, &e));
+    cr_assert(cb_receive(bus.db, risk, 1, &claims[1], &e), "%s", e.message);
+    cr_assert_eq(cb_claim_count(claims[0]) + cb_claim_count(claims[1]), 2);
+    test_exec(bus.conn, "DROP TABLE pgmq.q_risk__commands");
+}
+
+Test(hostile_queue, a_dropped_queue_stops_no_other_domain_and_comes_again) /* section 8.7 */
+{
+    cb_claim *claims[2];
+    cb_lease leases[2];
+    cb_settlement items[2];
+    cb_error e = { 0 };
+    OWNED(cb_rows) queues = NULL;
+    cb_purge_counts purged;
+    test_exec(bus.conn, "SELECT setval('pgmq.q_risk__commands_msg_id_seq', 1000)");
+    claim_both(claims);
+    for (int i = 0; i < 2; i++) {
+        leases[i] = test_lease(cb_claim_at(claims[i], 0));
+        items[i] = test_outcome(cb_claim_at(claims[i], 0), i ? CB_TRANSIENT : CB_SUCCESS);
+        leases[i].domain = items[i].domain = i ? "risk" : "fx";
+    }
+
+    cr_expect(cb_lease_extend(bus.db, "w", leases, 2, 60, &e), "%s", e.message);
+    cr_expect(cb_settle(bus.db, "w", items, 2, &e), "%s", e.message);
+    cr_expect(cb_purge(bus.db, &(cb_purge_options){ "1 day", "1 day", "0 s", 10 }, &purged, &e));
+    cr_expect(cb_queue_list(bus.db, &queues, &e), "%s", e.message);
+
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(leases[i].state, CB_LEASE_EXTENDED);
+        expect_verdict(CB_SETTLED, items[i].verdict);
+    }
+    cr_expect_eq(cb_rows_count(queues), 6);
+    expect_doctor("queue risk__commands", "fail");
+    expect_doctor("queue fx__commands", "ok");
+
+    cr_assert(cb_domain_register(bus.db, "risk", NULL, &e), "%s", e.message);
+    expect_doctor("lost messages", "fail");
+    cr_expect_eq(restore("risk"), 1);
+    expect_value(bus.conn, "t", "SELECT msg_id > 1001 FROM pgmq.q_risk__commands");
+    expect_value(bus.conn, "2", "SELECT attempt FROM commandbus.receive('risk', 'w', 10)");
+    cb_claim_free(claims[0]);
+    cb_claim_free(claims[1]);
+}
+
+/* section 8.7: commandbus_owner may not read it, which must not hide what else is to be seen */
+Test(hostile_queue, a_queue_made_again_by_somebody_else_does_not_blind_doctor)
+{
+    expect_verdict(CB_SETTLED,
+                   (test_send(bus.db, 1, NULL), test_run_one(bus.db, "w", CB_PERMANENT)));
+    test_exec(bus.conn, "DROP TABLE pgmq.q_risk__commands");
+    test_exec(bus.conn, "SELECT pgmq.create('risk__commands')");
+
+    expect_doctor("queue risk__commands", "fail");
+    expect_doctor("troubleshooting queue", "warn");
+    expect_doctor("lost messages", "ok");
+}
+
+/* section 8.7 */
+Test(hostile_queue, a_reply_queue_made_again_by_somebody_else_does_not_stop_a_settle)
+{
+    cb_uuid id;
+    test_send(bus.db, 1, &id);
+    test_exec(bus.conn, "DROP TABLE pgmq.q_payments__replies");
+    test_exec(bus.conn, "SELECT pgmq.create('payments__replies')");
+
+    expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
+
+    expect_trail(bus.conn, "SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", id);
+    expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
+    expect_doctor("undeliverable replies", "warn");
+    expect_doctor("queue payments__replies", "fail");
+}
