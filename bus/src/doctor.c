@@ -117,7 +117,7 @@ static bool add_clock(cb_db *db, PGresult *report, cb_error *e)
     cb_error why = { 0 };
     double before = now_seconds(CLOCK_REALTIME);
 
-    if (!db_run(db, cb_sql_server_clock, NULL, DB_TEXT, &answer, &why))
+    if (!db_look(db, cb_sql_server_clock, NULL, &answer, &why))
         return add_failure(report, "clock", &why, e);
     double after = now_seconds(CLOCK_REALTIME);
     double ahead = (double)strtoll(PQgetvalue(answer, 0, 0), NULL, 10) / 1e6 - (before + after) / 2;

@@ -4,6 +4,7 @@
 
 #include "cb_sql.h"
 #include "fail.h"
+#include "look.h"
 #include "migration.h"
 
 static const char pgmq_hint[] =
@@ -15,7 +16,7 @@ static bool check_pgmq(cb_db *db, cb_error *e)
     OWNED(PGresult) versions = NULL;
     int major = 0, minor = 0;
 
-    if (!db_run(db, cb_sql_pgmq_version, NULL, DB_TEXT, &versions, e))
+    if (!db_look(db, cb_sql_pgmq_version, NULL, &versions, e))
         return false;
     bool installed = !PQgetisnull(versions, 0, 0);
     if (!installed && PQgetisnull(versions, 0, 1)) {

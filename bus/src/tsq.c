@@ -5,6 +5,7 @@
 #include "db.h"
 #include "fail.h"
 #include "json.h"
+#include "look.h"
 #include "uuid_bytes.h"
 
 static bool prepare(const cb_tsq_action *a, params *p, cb_error *e)
@@ -39,6 +40,7 @@ bool cb_tsq_retry(cb_db *db, const cb_tsq_action *action, cb_error *e)
 static bool end_command(cb_db *db, const char *sql, const cb_tsq_action *action,
                         const params *decision, cb_error *e)
 {
+    OWNED(PGresult) closed = NULL;
     params p = { 0 };
 
     if (!db_do(db, sql, decision, e))
@@ -46,7 +48,7 @@ static bool end_command(cb_db *db, const char *sql, const cb_tsq_action *action,
     params_text(&p, action->domain);
     params_text(&p, action->command_id);
     if (!db_in_transaction(db))
-        (void)db_do(db, cb_sql_tsq_close_batch, &p, NULL);
+        (void)db_look(db, cb_sql_tsq_close_batch, &p, &closed, NULL);
     return true;
 }
 

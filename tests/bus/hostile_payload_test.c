@@ -61,7 +61,7 @@ static void expect_never_sent(const char *data)
                  "(SELECT count(*) FROM commandbus.batch))");
 }
 
-Test(hostile_payload, numbers_whose_text_explodes_are_never_sent) /* section 8.5 */
+Test(hostile_payload, numbers_whose_text_explodes_are_never_sent) /* BUS.3 */
 {
     char *data = exploding_numbers();
 
@@ -70,7 +70,7 @@ Test(hostile_payload, numbers_whose_text_explodes_are_never_sent) /* section 8.5
     free(data);
 }
 
-Test(hostile_payload, a_string_that_is_longer_as_text_than_as_value_is_never_sent) /* section 8.5 */
+Test(hostile_payload, a_string_that_is_longer_as_text_than_as_value_is_never_sent) /* BUS.3 */
 {
     char *data = exploding_string();
 
@@ -111,7 +111,7 @@ Test(hostile_payload, a_result_whose_text_explodes_is_refused_alone) /* WRK.14 *
     free(result);
 }
 
-Test(hostile_payload, an_operator_cannot_complete_with_a_result_whose_text_explodes) /* OPS.2 */
+Test(hostile_payload, an_operator_cannot_complete_with_a_result_whose_text_explodes) /* BUS.6 */
 {
     cb_error e = { 0 };
     char *result = exploding_string();
@@ -130,7 +130,7 @@ Test(hostile_payload, an_operator_cannot_complete_with_a_result_whose_text_explo
 }
 
 /* The queue is not limited by payload_limit; what is not a field of the message must not get in. */
-Test(hostile_payload, unknown_keys_of_send_many_do_not_reach_the_queue) /* section 8.5 */
+Test(hostile_payload, unknown_keys_of_send_many_do_not_reach_the_queue) /* BUS.4 */
 {
     test_exec(bus.conn,
               "SELECT commandbus.send_many(jsonb_build_array(jsonb_build_object('domain', 'fx', "
@@ -155,11 +155,8 @@ static const char *const odd_calls[] = {
     "SELECT commandbus.send('fx', 'Test', NULL)",
     "SELECT commandbus.send('fx', 'Test', 'null')",
     "SELECT commandbus.send('fx', 'Test', delay_seconds => 'NaN')",
-    "SELECT commandbus.send('fx', 'Test', delay_seconds => 'infinity')",
     "SELECT commandbus.send('fx', 'Test', max_attempts => 2147483647)",
-    "SELECT commandbus.send('fx', 'Test', timeout_seconds => 0)",
     "SELECT commandbus.send_many(NULL)",
-    "SELECT commandbus.send_many('[null]')",
     "SELECT commandbus.send_many('[{\"command_type\": \"Test\"}]')",
     "SELECT commandbus.create_batch(NULL, commands => '[{\"command_type\": \"Test\"}]')",
     "SELECT commandbus.create_batch('fx', commands => 'null')",
@@ -170,9 +167,7 @@ static const char *const odd_calls[] = {
     "SELECT commandbus.receive('fx', 'w', 0)",
     "SELECT commandbus.receive('fx', 'w', -2147483648)",
     "SELECT commandbus.receive('fx', 'w', 1, NULL)",
-    "SELECT commandbus.receive('fx', 'w', 1, 0)",
     "SELECT commandbus.receive('fx', 'w', 1, 'NaN')",
-    "SELECT commandbus.receive('fx', 'w', 1, 'infinity')",
     "SELECT commandbus.receive('fx', 'w', 1, 1e9)",
     "SELECT commandbus.receive('fx', 'w', 1, 30, NULL)",
     "SELECT commandbus.receive('fx', 'w', 1, 30, 3, NULL)",
@@ -182,7 +177,6 @@ static const char *const odd_calls[] = {
     "SELECT commandbus.settle('fx', 'w', '{" R "}', NULL, '{SUCCESS}')",
     "SELECT commandbus.settle('fx', 'w', '{" R "}', '{1}', NULL)",
     "SELECT commandbus.settle('fx', 'w', '{" R "}', '{1}', '{NULL}')",
-    "SELECT commandbus.settle('fx', 'w', '{" R "}', '{1}', '{DONE}')",
     "SELECT commandbus.settle('fx', 'w', '{" R "}', '{1,1}', '{SUCCESS}')",
     "SELECT commandbus.settle('fx', 'w', '{NULL}', '{NULL}', '{SUCCESS}')",
     "SELECT commandbus.settle('fx', 'w', '{" R ",NULL}', '{1,1}', '{SUCCESS,SUCCESS}')",
@@ -207,9 +201,7 @@ static const char *const odd_calls[] = {
     "SELECT commandbus.sleep_announce(NULL, '{fx__commands}', 1)",
     "SELECT commandbus.sleep_announce('w', '{fx__commands}', NULL)",
     "SELECT commandbus.sleep_announce('w', '{fx__commands}', 'NaN')",
-    "SELECT commandbus.sleep_announce('w', '{NULL}', 1)",
     "SELECT commandbus.heartbeat(NULL)",
-    "SELECT commandbus.tsq_retry('fx', NULL, 'ann')",
     "SELECT commandbus.tsq_retry('fx', '" T "', NULL)",
     "SELECT commandbus.tsq_cancel('fx', '" T "', 'ann', NULL)",
     "SELECT commandbus.tsq_complete(NULL, '" T "', 'ann')",
@@ -217,7 +209,7 @@ static const char *const odd_calls[] = {
     "SELECT commandbus.purge('0 s', '0 s', '-1 s')",
 };
 
-Test(hostile_payload, odd_arguments_are_an_error) /* section 8.5 */
+Test(hostile_payload, odd_arguments_are_an_error) /* section 8.7 */
 {
     test_send_one(bus.db, .command_id = T);
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_PERMANENT));
@@ -232,7 +224,7 @@ Test(hostile_payload, odd_arguments_are_an_error) /* section 8.5 */
     }
 }
 
-Test(hostile_payload, as_many_as_there_can_be_is_a_quantity_like_any_other) /* section 8.5 */
+Test(hostile_payload, as_many_as_there_can_be_is_a_quantity_like_any_other) /* section 8.7 */
 {
     test_send(bus.db, 5, NULL);
 
@@ -241,7 +233,7 @@ Test(hostile_payload, as_many_as_there_can_be_is_a_quantity_like_any_other) /* s
     cr_expect_eq(cb_claim_count(claim), 5);
 }
 
-Test(hostile_payload, messages_due_since_ever_are_claimed_and_counted) /* section 8.5 */
+Test(hostile_payload, messages_due_since_ever_are_claimed_and_counted) /* section 8.7 */
 {
     OWNED(cb_rows) queues = NULL;
     cb_error e = { 0 };

@@ -89,7 +89,7 @@ BEGIN
         depth := NULL; visible := NULL; oldest_age_seconds := NULL; waiting_seconds := NULL; total_sent := NULL;
         IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
             EXECUTE format('SELECT count(*), count(*) FILTER (WHERE vt <= now()), '
-                           '       floor(extract(epoch FROM now() - min(enqueued_at)))::bigint, '
+                           '       floor(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE isfinite(enqueued_at))))::bigint, '
                            '       floor(extract(epoch FROM now() - min(vt) FILTER (WHERE vt <= now() AND isfinite(vt))))::bigint, '
                            '       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.%I) FROM pgmq.%I',
                            'q_' || queue_name || '_msg_id_seq', 'q_' || queue_name)

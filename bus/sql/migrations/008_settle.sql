@@ -94,9 +94,13 @@ DECLARE
     more   bigint[];
     done   record;
 BEGIN
-    IF n IS NULL OR n IS DISTINCT FROM cardinality(lease_nos) OR n IS DISTINCT FROM cardinality(outcomes)
-       OR array_position(outcomes, NULL) IS NOT NULL OR NOT outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'] THEN
-        PERFORM commandbus.refuse('INVALID_DATA', 'settle takes arrays of equal length and outcomes SUCCESS, TRANSIENT, '
+    IF (worker <> '' AND n = cardinality(lease_nos) AND n = cardinality(outcomes)
+        AND n = coalesce(cardinality(results), n) AND n = coalesce(cardinality(error_codes), n)
+        AND n = coalesce(cardinality(error_messages), n) AND n = coalesce(cardinality(retry_seconds), n)
+        AND array_position(command_ids, NULL) IS NULL AND array_position(lease_nos, NULL) IS NULL
+        AND array_position(outcomes, NULL) IS NULL
+        AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED']) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
             'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
     END IF;
 

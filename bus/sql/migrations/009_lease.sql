@@ -79,7 +79,8 @@ DECLARE
     candidates bigint[];
     released   bigint[];
 BEGIN
-    IF cardinality(command_ids) IS DISTINCT FROM cardinality(lease_nos) THEN
+    IF (cardinality(command_ids) = cardinality(lease_nos) AND array_position(command_ids, NULL) IS NULL
+        AND array_position(lease_nos, NULL) IS NULL) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'release_unknown takes arrays of equal length',
                                   'Name what the worker holds, {} for nothing; nothing was released.');
     END IF;
@@ -141,7 +142,7 @@ DECLARE
     lost       record;
     new_msg_id bigint;
 BEGIN
-    IF dry_run THEN
+    IF dry_run IS NOT FALSE THEN
         RETURN QUERY EXECUTE 'SELECT c.command_id ' || lost_ones || ' LIMIT $2' USING restore_messages.domain, max_commands;
         RETURN;
     END IF;
@@ -171,7 +172,7 @@ CREATE FUNCTION commandbus.lost_messages() RETURNS TABLE (domain text, commands 
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.domain, count(*)
     FROM commandbus.domain d CROSS JOIN LATERAL commandbus.restore_messages(d.domain, 1000, true)
-    WHERE commandbus.queue_exists(d.domain || '__commands')
+    WHERE has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || d.domain || '__commands')), 'SELECT')
     GROUP BY d.domain
 $$;
 
@@ -179,7 +180,8 @@ $$;
 CREATE FUNCTION commandbus.sleep_announce(worker text, queue_names text[], seconds double precision) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO commandbus.sleeper (queue_name, worker, expires_at)
-    SELECT DISTINCT q, sleep_announce.worker, statement_timestamp() + make_interval(secs => seconds)
+    SELECT DISTINCT q, sleep_announce.worker, statement_timestamp()
+               + CASE WHEN seconds > 86400 AND seconds <= 1e9 THEN interval '1 day' ELSE make_interval(secs => seconds) END
     FROM unnest(queue_names) q ORDER BY q
     ON CONFLICT (queue_name, worker) DO UPDATE SET expires_at = excluded.expires_at
 $$;

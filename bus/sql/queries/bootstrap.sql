@@ -57,7 +57,7 @@ BEGIN
                WHERE nspname = 'commandbus' AND pg_catalog.pg_get_userbyid(nspowner) <> 'commandbus_owner') THEN
         RAISE EXCEPTION 'schema commandbus exists and is not owned by commandbus_owner'
         USING ERRCODE = 'insufficient_privilege',
-              HINT = 'Find out who made it; drop it, or ALTER SCHEMA commandbus OWNER TO commandbus_owner.';
+              HINT = 'Find out who made it and what is in it, then drop it: migrate makes its own.';
     END IF;
 END
 $$;
