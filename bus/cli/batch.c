@@ -58,9 +58,17 @@ static int run_create(cli *c, void *untyped)
     cb_error e = { 0 };
 
     if (!send_list_read(args->file, &defaults, 0, &list, &e) || !check_members(args, list, &e) ||
-        !cli_connect(c, true, &e) ||
-        !cb_batch_create(c->db, &options, list->commands, list->n, &id, &e))
+        !cli_connect(c, true, &e))
         return cli_fail(c, &e);
+    if (!cb_batch_create(c->db, &options, list->commands, list->n, &id, &e)) {
+        if (e.code == CB_LOST)
+            snprintf(
+                e.hint, sizeof e.hint,
+                "Whether it was created is unknown: commandbus batch show %s, and if it is not "
+                "there, the same again with --id %s.",
+                id.text, id.text);
+        return cli_fail(c, &e);
+    }
     if (c->json) {
         json_object *object = json_object_new_object();
         json_object_object_add(object, "batch_id", json_object_new_string(id.text));

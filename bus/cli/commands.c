@@ -20,7 +20,7 @@ const cli_command *const cli_commands[] = {
 #define AT(field) offsetof(cli, field)
 
 const arg_spec cli_globals[] = {
-    { "json", ARG_FLAG, AT(json), NULL, .help = "print JSON, errors too" },
+    { "json", ARG_FLAG, AT(json), NULL, .help = "print JSON; errors too, on stderr" },
     { "url", ARG_TEXT, AT(url), "URL",
       .help = "database [$COMMANDBUS_DATABASE_URL, else postgresql:///commandbus]" },
     { "quiet", ARG_FLAG, AT(quiet), NULL,

@@ -6,7 +6,15 @@
 #define DEFAULT_LIMIT 50
 
 const char *const command_statuses[] = {
-    "PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TROUBLESHOOTING_QUEUE", NULL,
+    "PENDING",
+    "IN_PROGRESS",
+    "COMPLETED",
+    "FAILED",
+    "CANCELED",
+    "CANCELLED",
+    "IN_TROUBLESHOOTING_QUEUE",
+    "TSQ",
+    NULL,
 };
 
 static const char *given(const char *text)

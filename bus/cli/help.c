@@ -69,5 +69,5 @@ void help_command(const cli_command *command)
     }
     puts("\noptions of every command:");
     print_options(cli_globals);
-    printf("%s\nexample:\n%s", password_advice, command->example);
+    printf("\n%s\nexample:\n%s", password_advice, command->example);
 }

@@ -8,6 +8,29 @@
 #include <string.h>
 #include <unistd.h>
 
+/* True for a whole "2026-03-01 08:00:00.123456+00"; a 'd' in the form is a digit. */
+static bool is_time(const char *text)
+{
+    static const char form[] = "dddd-dd-dd dd:dd:dd";
+    const char *zone = text + sizeof form - 1;
+
+    for (size_t i = 0; form[i]; i++) {
+        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+            return false;
+    }
+    if (*zone == '.')
+        zone += 1 + strspn(zone + 1, "0123456789");
+    return (*zone == '+' || *zone == '-') && zone[1 + strspn(zone + 1, "0123456789:")] == '\0';
+}
+
+/* As RFC 3339 has it: a T between, and minutes in the zone. */
+static void write_time(FILE *out, const char *text)
+{
+    size_t length = strlen(text);
+
+    fprintf(out, "\"%.10sT%s%s\"", text, text + 11, text[length - 3] == ':' ? "" : ":00");
+}
+
 static void write_value(FILE *out, const cb_rows *rows, size_t row, size_t column)
 {
     const char *value = cb_rows_value(rows, row, column);
@@ -21,6 +44,8 @@ static void write_value(FILE *out, const cb_rows *rows, size_t row, size_t colum
     else if (cb_rows_column_is_number(rows, column) &&
              strspn(value, "0123456789+-.eE") == strlen(value))
         fputs(value, out); /* but not NaN and Infinity, which JSON does not know */
+    else if (is_time(value))
+        write_time(out, value);
     else
         json_write_string(out, value);
 }

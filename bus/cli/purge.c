@@ -21,7 +21,9 @@ typedef struct {
 
 static const arg_spec specs[] = {
     { "commands", ARG_DURATION, AT(commands), "AGE",
-      .help = "finished commands older than this, and batches with their members", AGE },
+      .help = "finished commands older than this, with their closed batches; kept while their "
+              "reply lies unread",
+      AGE },
     { "audit", ARG_DURATION, AT(audit), "AGE", .help = "audit records older than this", AGE },
     { "archives", ARG_DURATION, AT(archives), "AGE", .help = "archived messages older than this",
       AGE },

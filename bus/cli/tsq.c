@@ -73,7 +73,7 @@ const cli_command tsq_list_command = {
     FILTER_BATCH(AT_FILTER), FILTER_OLDER(AT_FILTER), FILTER_LIMIT(AT_FILTER, "all"), \
     { "all", ARG_FLAG, AT(all), NULL, .help = "everything in the TSQ" }, \
     { "dry-run", ARG_FLAG, AT(dry_run), NULL, .help = "only show which commands it would be" }, \
-    { "yes", ARG_FLAG, AT(yes), NULL, .help = "do not ask" }, \
+    { "yes", ARG_FLAG, AT(yes), NULL, .help = "do not ask; needed for more than one command without a terminal" }, \
     { "operator", ARG_TEXT, AT(operator_name), "NAME", \
       .help = "who decides [$COMMANDBUS_OPERATOR, else your login]" }
 #define REASON(text) \

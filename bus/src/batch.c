@@ -92,6 +92,8 @@ bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *
 
     if (!check_options(options, commands, n, &id, e))
         return false;
+    if (ret)
+        *ret = id;
     cb_uuid *ids = malloc((n ? n : 1) * sizeof *ids);
     cb_send *members = malloc((n ? n : 1) * sizeof *members);
     if (!ids || !members) {
@@ -106,8 +108,6 @@ bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *
     }
     bool fine =
         commands_check(members, n, ids, e) && create_all(db, options, members, ids, n, &id, e);
-    if (fine && ret)
-        *ret = id;
     free(members);
     free(ids);
     return fine;

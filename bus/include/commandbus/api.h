@@ -2,7 +2,7 @@
 #ifndef COMMANDBUS_API_H
 #define COMMANDBUS_API_H
 
-#include <stddef.h> /* A file of macros alone is no translation unit: the header check needs one. */
+#include <stddef.h>
 
 /* Exported from the shared library; everything else is hidden. */
 #define CB_API __attribute__((visibility("default")))

@@ -4,6 +4,7 @@
 
 #include <commandbus/send.h>
 
+/* What is NULL takes its default in []. */
 typedef struct {
     const char *domain;      /* required: the members' domain */
     const char *name;        /* for people [none] */
@@ -13,7 +14,9 @@ typedef struct {
 } cb_batch_options;
 
 /* Creates the batch and sends its commands, one transaction. The members' domain and batch_id are
- * the batch's. An empty batch is refused: it could never complete. */
+ * the batch's. An empty batch is refused: it could never complete. `ret`, unless NULL, gets the id
+ * before anything is sent: after a CB_LOST create it again under that id; INVALID_OPERATION then says
+ * that it was there already. */
 CB_API bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *commands,
                             size_t n, cb_uuid *ret, cb_error *e) CB_NODISCARD;
 

@@ -1,4 +1,4 @@
-/* All of the bus in one include. */
+/* All of the bus in one include. C11; from C++ wrap it in extern "C". */
 #ifndef COMMANDBUS_H
 #define COMMANDBUS_H
 

@@ -7,7 +7,8 @@
 
 /* Ages as PostgreSQL intervals ("30 days"); NULL keeps that kind forever. */
 typedef struct {
-    const char *commands; /* finished commands, and batches with their members */
+    const char
+        *commands; /* finished ones whose reply was read and whose batch is closed; batches too */
     const char *audit;
     const char *archives; /* PGMQ's archived messages */
     int batch_size;       /* rows in one transaction [1000] */

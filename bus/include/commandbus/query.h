@@ -21,7 +21,7 @@ CB_API const char *cb_rows_get(const cb_rows *rows, size_t row, const char *colu
 CB_API void cb_rows_free(cb_rows *rows);
 DEFINE_OWNED(cb_rows, cb_rows_free)
 
-/* Which commands. NULL or 0 does not filter. */
+/* Which commands. NULL or 0 does not filter; limit 0 is 50. */
 typedef struct {
     const char *domain;
     const char *command_id;
@@ -32,7 +32,7 @@ typedef struct {
     const char *created_from; /* ISO 8601, or an interval before now such as "2 hours" */
     const char *created_to;   /* likewise, exclusive */
     const char *older_than;   /* in the TSQ for at least this interval */
-    int limit;                /* [50] */
+    int limit;
     int offset;
 } cb_command_filter;
 

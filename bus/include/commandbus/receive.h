@@ -29,6 +29,7 @@ typedef struct {
  * not grow with what was deleted before it. Borrows nothing; belongs to one thread at a time. */
 typedef struct cb_receiver cb_receiver;
 
+/* What is 0 takes its default in []. */
 typedef struct {
     const char *worker;          /* required: who holds the lease */
     double vt_seconds;           /* [30] */

@@ -24,7 +24,7 @@ typedef struct {
     int64_t lease_no;
     cb_outcome outcome;
     const char *result;        /* JSON value of a success, or NULL */
-    const char *error_code;    /* for all but a success */
+    const char *error_code;    /* for all but a success [INTERNAL_ERROR] */
     const char *error_message; /* or NULL */
     double retry_seconds;      /* transient and interrupted: visible again after this long */
 

@@ -1,13 +1,15 @@
-/* Uses what the public headers use, json-c, without asking for it. */
-#include <json-c/json.h>
+/* Uses the public headers alone: no other package is needed to build against the library. */
+#include <commandbus/commandbus.h>
 
 const char *another(void);
 
 const char *another(void)
 {
-    json_object *object = json_object_new_object();
-    const char *word = json_object_is_type(object, json_type_object) ? "commandbus" : "?";
+    cb_error e;
+    cb_uuid id = cb_uuid_new();
+    OWNED(cb_db) db = NULL;
 
-    json_object_put(object);
-    return word;
+    if (!cb_uuid_parse(id.text, &id) || cb_db_open("host=127.0.0.1 port=1", &db, &e))
+        return "?";
+    return e.code == CB_LOST ? "commandbus" : "?";
 }

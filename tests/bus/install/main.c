@@ -7,5 +7,5 @@ const char *another(void);
 int main(void)
 {
     printf("%s %s\n", another(), cb_version_string());
-    return 0;
+    return another()[0] == 'c' ? 0 : 1;
 }
