@@ -64,4 +64,12 @@ void life_close(life *l);
 long life_run(void *life_, double until);
 void life_send(PGconn *conn, long n, double delay_seconds);
 
+/* Raw PGMQ, the same way. */
+typedef struct {
+    PGconn *conn;
+    int batch;
+} raw_life;
+long raw_run(void *raw_life_, double until);
+void raw_send(PGconn *conn, long n);
+
 #endif

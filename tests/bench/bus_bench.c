@@ -2,9 +2,15 @@
 #include "bench.h"
 
 #include <stdio.h>
+#include <string.h>
 
-int main(void)
+/* One of the parts by name, or all. */
+int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        void (*run)(json_object *to);
+    } parts[] = { { "send", bench_send }, { "life", bench_life }, { "history", bench_history } };
     cb_db *db = bench_open();
     cb_migrate_report report;
     cb_error e;
@@ -17,9 +23,10 @@ int main(void)
     PQfinish(conn);
 
     json_object *out = json_object_new_object();
-    bench_send(out);
-    bench_life(out);
-    bench_history(out);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (argc < 2 || strcmp(argv[1], parts[i].name) == 0)
+            parts[i].run(out);
+    }
     puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
                                                  JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(out);

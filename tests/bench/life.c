@@ -34,7 +34,7 @@ void life_send(PGconn *conn, long n, double delay_seconds)
                             2, params));
 }
 
-static void raw_send(PGconn *conn, long n)
+void raw_send(PGconn *conn, long n)
 {
     const char *params[] = { BENCH_RAW_MESSAGE };
 
@@ -173,12 +173,7 @@ static long overlapped_run(void *self, double until)
     return o->done;
 }
 
-typedef struct {
-    PGconn *conn;
-    int batch;
-} raw_life;
-
-static long raw_run(void *self, double until)
+long raw_run(void *self, double until)
 {
     raw_life *l = self;
     char batch[16], *ids = malloc(1000 * 24);
