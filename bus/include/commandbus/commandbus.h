@@ -6,8 +6,13 @@
 #include <commandbus/db.h>
 #include <commandbus/domain.h>
 #include <commandbus/error.h>
+#include <commandbus/fleet.h>
+#include <commandbus/handler.h>
+#include <commandbus/host.h>
 #include <commandbus/lease.h>
+#include <commandbus/listen.h>
 #include <commandbus/migrate.h>
+#include <commandbus/module.h>
 #include <commandbus/outcome.h>
 #include <commandbus/purge.h>
 #include <commandbus/query.h>

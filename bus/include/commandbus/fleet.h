@@ -1,0 +1,45 @@
+/* The fleet: who is alive, what is limited over all instances, and keeping house. */
+#ifndef COMMANDBUS_FLEET_H
+#define COMMANDBUS_FLEET_H
+
+#include <commandbus/query.h>
+#include <stdint.h>
+
+/* "I am alive": `details` is a JSON object that `commandbus fleet` shows. */
+CB_API bool cb_heartbeat(cb_db *db, const char *worker, const char *details,
+                         cb_error *e) CB_NODISCARD;
+/* A clean end: takes the heartbeat and the sleepers of this worker away. */
+CB_API bool cb_retire(cb_db *db, const char *worker, cb_error *e) CB_NODISCARD;
+
+/* Sets the most leases that a domain may have over the whole fleet; 0 takes the limit away. What is in
+ * progress already is counted from then on. Safe to repeat. */
+CB_API bool cb_fleet_limit_set(cb_db *db, const char *domain, int limit, cb_error *e) CB_NODISCARD;
+
+/* Instances: worker, name, host, version, profile, state, domains (JSON), heartbeat_age_seconds,
+ * started_at. Those silent for longer than a minute say so in state. */
+CB_API bool cb_fleet_workers(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
+/* Domains: domain, instances, slots (the sum of concurrent-messages of live instances), in_flight
+ * (as they say), live_leases (as the database says), fleet_limit, depth, visible, oldest_age_seconds,
+ * total_sent. */
+CB_API bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
+
+/* One queue in figures, cheap whatever its depth: exact up to 10,000 messages, the server's estimate
+ * beyond. */
+typedef struct {
+    const char *domain; /* in, borrowed */
+    int64_t depth;      /* out: messages in <domain>__commands; -1 when the queue is gone */
+    double
+        oldest_due_seconds; /* out: how long the first due message has been waiting; 0 for none */
+} cb_queue_sample;
+
+CB_API bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n,
+                                 cb_error *e) CB_NODISCARD;
+
+/* Forgets sleepers that expired and heartbeats older than a day. *removed may be NULL. */
+CB_API bool cb_fleet_tidy(cb_db *db, size_t *removed, cb_error *e) CB_NODISCARD;
+/* Gives commands of `domain` whose message vanished from the queue a new one, 1000 at most. Walks all
+ * open commands: for once an hour. *restored may be NULL. */
+CB_API bool cb_messages_restore(cb_db *db, const char *domain, size_t *restored,
+                                cb_error *e) CB_NODISCARD;
+
+#endif

@@ -1,0 +1,53 @@
+/* Running a handler: what the worker does, and what a test of a handler can do without one.
+ *
+ *     OWNED(cb_context) ctx = NULL;
+ *     cb_settlement out;
+ *     cb_context_open(&command, NULL, NULL, &ctx, e);
+ *     cb_context_run(ctx, fx_book, 0, &out);
+ *     // out.outcome, out.result, out.error_code: borrowed from ctx
+ */
+#ifndef COMMANDBUS_HOST_H
+#define COMMANDBUS_HOST_H
+
+#include <commandbus/handler.h>
+#include <commandbus/settle.h>
+
+/* How a context asks whoever runs it. Called on the handler's thread. A NULL function answers: no
+ * end, not granted, not lost, not stopping. */
+typedef struct {
+    int64_t (*remaining_ms)(void *arg);
+    bool (*extend)(void *arg, int64_t ms);
+    bool (*is_lost)(void *arg);
+    bool (*is_stopping)(void *arg);
+} cb_host;
+
+/* Borrows the command, the host (NULL: none) and its arg, which must outlive the context. */
+CB_API bool cb_context_open(const cb_command *command, const cb_host *host, void *arg,
+                            cb_context **ret, cb_error *e) CB_NODISCARD;
+CB_API void cb_context_free(cb_context *ctx);
+DEFINE_OWNED(cb_context, cb_context_free)
+
+/* Parses the payload, calls the handler once, checks what it returned, and fills *out except for the
+ * verdict; its strings are borrowed from the context. Never fails:
+ *   payload that the C side cannot hold   → permanent INVALID_DATA, the handler is not entered
+ *   outcome outside the enum              → transient INTERNAL_ERROR
+ *   result no JSON, too deep, not finite,
+ *   or over result_limit bytes [1 MiB]    → permanent RESULT_INVALID
+ *   too many effects                      → permanent EFFECT_FAILED
+ * retry_seconds is what cb_transient_after asked for, else 0. */
+CB_API void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit,
+                           cb_settlement *out);
+
+/* How many effects the run left. They count only with a success. */
+CB_API size_t cb_context_effects(const cb_context *ctx);
+
+/* Settles one success with its effects: fence, effects, settle, in one flush and one transaction. A
+ * lost fence runs no effect and gives the verdict of a plain settle. A statement that the database
+ * does not take (any error but CB_LOST and CB_AGAIN, which are returned) settles the command as
+ * permanent EFFECT_FAILED instead; item->outcome then says so. Waits for locks at most
+ * lock_timeout_seconds [2] (CB_AGAIN). Not inside a transaction of the caller's. */
+CB_API bool cb_settle_with_effects(cb_db *db, const char *worker, cb_settlement *item,
+                                   const cb_context *ctx, double lock_timeout_seconds,
+                                   cb_error *e) CB_NODISCARD;
+
+#endif

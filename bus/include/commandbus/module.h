@@ -1,0 +1,38 @@
+/* The manifest of a handler set: what a loadable module says about itself.
+ *
+ *     static const cb_handler handlers[] = {
+ *         { "BookFx", fx_book },
+ *         { "ReleaseFx", fx_release },
+ *     };
+ *     CB_MODULE(fx, .handlers = handlers, .n_handlers = CB_COUNT(handlers));
+ */
+#ifndef COMMANDBUS_MODULE_H
+#define COMMANDBUS_MODULE_H
+
+#include <commandbus/error.h>
+#include <commandbus/handler.h>
+#include <stdint.h>
+
+/* Grows when a manifest or a context of one version would be misread by another. */
+#define CB_MODULE_ABI 1u
+
+/* What is left out is 0: a set needs no more than handlers. */
+typedef struct {
+    uint32_t abi;     /* CB_MODULE_ABI of the headers it was built with; always first */
+    const char *name; /* the set's, equal to the file's: fx.so holds "fx" */
+    const cb_handler *handlers;
+    size_t n_handlers;
+    /* Called once after loading and before any handler; false refuses the start. May be NULL. */
+    bool (*open)(cb_error *e);
+    /* Called once when no handler runs any more. May be NULL. */
+    void (*close)(void);
+} cb_module;
+
+#define CB_MODULE_SYMBOL "cb_module_manifest"
+
+/* Defines the manifest of the set called `set`. Once per module. */
+#define CB_MODULE(set, ...)                           \
+    CB_API extern const cb_module cb_module_manifest; \
+    const cb_module cb_module_manifest = { .abi = CB_MODULE_ABI, .name = #set, __VA_ARGS__ }
+
+#endif

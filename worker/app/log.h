@@ -1,0 +1,22 @@
+/* Events as lines on stderr: logfmt or JSON. */
+#ifndef APP_LOG_H
+#define APP_LOG_H
+
+#include <commandbus/event.h>
+#include <stdbool.h>
+
+typedef enum {
+    LOG_LOGFMT,
+    LOG_JSON,
+} log_format;
+
+typedef struct {
+    int fd;
+    cb_level level; /* the least that is written */
+    log_format format;
+} log_sink;
+
+/* One write(2) a line. A cb_event_fn whose arg is a log_sink. */
+void log_event(const cb_event *event, void *sink);
+
+#endif

@@ -1,0 +1,70 @@
+/* Counting what happens. Every function here is lock-free and may be called from any thread; domain
+ * and type are indexes (of the worker's domains; of the domain's registry, -1 for an unknown type). */
+#ifndef WORKER_METRICS_H
+#define WORKER_METRICS_H
+
+#include <commandbus/fleet.h>
+#include <commandbus/settle.h>
+
+#include "registry.h"
+
+typedef struct metrics metrics;
+
+typedef struct {
+    const char *domain; /* borrowed */
+    const registry *types;
+    int slots;
+} metrics_domain;
+
+/* Which connection. */
+typedef enum {
+    LINK_CLAIM,
+    LINK_SETTLE,
+    LINK_RENEW,
+    LINK_LISTEN,
+    LINK_KEEP,
+    LINK_EFFECT,
+    LINKS,
+} link_name;
+
+extern const char *const link_names[LINKS]; /* "claim" and so on */
+
+/* Borrows the domains' strings and registries. */
+bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_error *e);
+void metrics_free(metrics *m);
+
+void metrics_claim(metrics *m, size_t domain, size_t claimed, size_t poisoned, size_t exhausted);
+/* A handler returned (or was never entered) and its outcome has its verdict. Outcomes are counted by
+ * domain, type and outcome. error_code may be NULL; HANDLER_TIMEOUT has a counter of its own too. */
+void metrics_outcome(metrics *m, size_t domain, int type, cb_outcome outcome, cb_verdict verdict,
+                     const char *error_code);
+/* One run of a handler, for the histogram. */
+void metrics_run(metrics *m, size_t domain, int type, int64_t took_us);
+/* From visible to claimed. */
+void metrics_wait(metrics *m, size_t domain, int64_t waited_us);
+void metrics_settle(metrics *m, size_t items, int64_t took_us);
+void metrics_refused(metrics *m, size_t items); /* SETTLE_REFUSED */
+void metrics_renewed(metrics *m, size_t domain, size_t extended, size_t gone);
+void metrics_released(metrics *m, size_t domain, size_t commands); /* release_unknown */
+void metrics_reconnect(metrics *m, link_name which);
+void metrics_link_up(metrics *m, link_name which, bool up);
+void metrics_notified(metrics *m); /* wake-ups by NOTIFY that found work or not */
+void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample);
+void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,
+                          int64_t messages_restored);
+
+/* What only the worker knows at the moment of a scrape. */
+typedef struct {
+    size_t in_flight; /* claimed, until settled and returned */
+    size_t running;   /* inside their handler */
+    size_t overdue;   /* running past their timeout */
+} metrics_now;
+
+/* The text of a scrape: `now` has one element a domain. The caller frees *ret. */
+bool metrics_render(const metrics *m, const metrics_now *now, bool ready, const char *worker_id,
+                    const char *version, char **ret, cb_error *e);
+
+/* Settled outcomes of a domain since the start, for the heartbeat. */
+int64_t metrics_settled(const metrics *m, size_t domain);
+
+#endif
