@@ -1,0 +1,99 @@
+/* The effective configuration of one instance: files, profiles, environment, --set, in that order, later
+ * wins. Every key is a line of the table in keys.c; this struct is where their values go. */
+#ifndef APP_CONFIG_H
+#define APP_CONFIG_H
+
+#include <commandbus/error.h>
+#include <commandbus/event.h>
+#include <commandbus/owned.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "log.h"
+
+/* domains.<name>.* */
+typedef struct {
+    char *name;
+    bool enabled;
+    int64_t concurrent_messages;
+    int64_t concurrent_processes; /* 0: as many as concurrent_messages */
+    int64_t fleet_limit;
+    bool fleet_limit_is_set; /* said somewhere, 0 too; else what the database has stays */
+    int64_t prefetch;
+    double visibility_timeout; /* seconds, like every duration here */
+    double poll_interval;
+    bool use_notify;
+    double handler_timeout; /* whole seconds */
+    double *retry_backoff;
+    size_t n_retry_backoff;
+    int64_t max_attempts;
+    char **handlers; /* names of handler sets */
+    size_t n_handlers;
+} config_domain;
+
+/* command-steps.<name>.* */
+typedef struct {
+    char *name;
+    char *domain;
+    char *command_type;
+    double timeout;
+    double wait_timeout; /* 0: the process's */
+    int64_t max_attempts;
+} config_step;
+
+/* processes.<Type>.* */
+typedef struct {
+    char *name;
+    double default_wait_timeout;
+    char *deadline_action; /* TSQ, COMPENSATE or FAIL */
+    char *reply_queue;     /* NULL: <domain>__replies */
+} config_process;
+
+typedef struct {
+    char *database_url;
+    char *listen_url; /* or NULL */
+    bool command_handlers, process_execution, reply_processing, http_api;
+    config_domain *domains;
+    size_t n_domains;
+    config_step *steps;
+    size_t n_steps;
+    config_process *processes;
+    size_t n_processes;
+    char *worker_name; /* never NULL after loading: host-pid */
+    char *modules_dir;
+    double shutdown_timeout, kill_grace, unknown_type_grace, reply_grace;
+    char *http_bind;
+    int64_t http_port;     /* 0: no HTTP */
+    char *http_token_file; /* or NULL */
+    cb_level log_level;
+    log_format log_format;
+    int64_t payload_limit;                                           /* bytes */
+    double keep_commands, keep_audit, keep_archives, keep_processes; /* seconds; 0: for ever */
+    char *profile;                                                   /* "a,b" or "" */
+    struct config_origins *origins; /* where each value came from, for --check-config */
+} config;
+
+/* Where to look. Everything is borrowed for the call. */
+typedef struct {
+    const char *config_dir;      /* NULL: the installed one, if it is there */
+    const char *profiles;        /* "a,b"; NULL: COMMANDBUS_PROFILE, else none */
+    const char *const *settings; /* "path=value" of each --set */
+    size_t n_settings;
+    char *const *environment; /* as environ */
+} config_request;
+
+/* Called for each warning, such as an unknown COMMANDBUS_ variable. */
+typedef void config_warn_fn(const char *message, const char *hint, void *arg);
+
+/* CB_MISUSE with one clear line (file:line, the nearest known key) when something is wrong. */
+bool config_load(const config_request *request, config_warn_fn *warn, void *arg, config **ret,
+                 cb_error *e) CB_NODISCARD;
+void config_free(config *c);
+DEFINE_OWNED(config, config_free)
+
+/* --check-config: every key with its value and its origin, then the limits it gives. Passwords are
+ * blotted out. */
+void config_print(const config *c, bool json, int fd);
+
+#endif
