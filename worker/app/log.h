@@ -16,7 +16,8 @@ typedef struct {
     log_format format;
 } log_sink;
 
-/* One write(2) a line. A cb_event_fn whose arg is a log_sink. */
+/* One write(2) a line, so that lines of several threads never mix. A cb_event_fn whose arg is a
+ * log_sink. Keeps errno. */
 void log_event(const cb_event *event, void *sink);
 
 #endif

@@ -1,0 +1,90 @@
+/* Prometheus' own linter reads a scrape. deploy/local/deps --tests fetches it. */
+#include "metrics.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static registry_entry types[] = { { .command_type = "Book\"Fx\"" },
+                                  { .command_type = "Unwind\nFx" } };
+static const registry two = { types, 2 };
+static const metrics_domain domains[] = { { "fx", &two, 5 }, { "risk", &two, 7 } };
+static const metrics_now now[] = { { 4, 3, 2 }, { 0, 0, 0 } };
+
+/* The installed one, or what deps put into build/tools. The caller frees it. */
+static char *find_promtool(void)
+{
+    const char *source = getenv("COMMANDBUS_SOURCE_DIR");
+    char *path = NULL;
+
+    cr_assert_not_null(source, "start the tests with tests/run");
+    cr_assert_gt(asprintf(&path, "%s/build/tools/promtool", source), 0);
+    if (access(path, X_OK) == 0)
+        return path;
+    free(path);
+    cr_assert_eq(system("command -v promtool >/dev/null"), 0,
+                 "there is no promtool: run deploy/local/deps --tests");
+    return strdup("promtool");
+}
+
+/* What it prints goes to the test's output; returns its exit code. */
+static int check(const char *text)
+{
+    char *promtool = find_promtool(), *command = NULL;
+
+    cr_assert_gt(asprintf(&command, "'%s' check metrics", promtool), 0);
+    FILE *pipe = popen(command, "w");
+    cr_assert_not_null(pipe);
+    fputs(text, pipe);
+    int status = pclose(pipe);
+    free(command);
+    free(promtool);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
+{
+    metrics *m = NULL;
+    char *text = NULL;
+    cb_error e;
+
+    cr_assert(metrics_open(domains, 2, &m, &e));
+    for (int i = 0; i < 100; i++) {
+        metrics_claim(m, 0, 5, 1, 1);
+        metrics_outcome(m, 0, i % 3 - 1, (cb_outcome)(i % 5), (cb_verdict)(i % 4), NULL);
+        metrics_run(m, 0, i % 3 - 1, i * 3331);
+        metrics_wait(m, 1, i * 77777);
+        metrics_settle(m, (size_t)i, i * 55);
+    }
+    for (int i = 0; i < LINKS; i++) {
+        metrics_link_up(m, (link_name)i, true);
+        metrics_reconnect(m, (link_name)i);
+    }
+    metrics_sample(m, 0, &(cb_queue_sample){ .depth = 12, .oldest_due_seconds = 0.25 });
+
+    cr_assert(metrics_render(m, now, true, "a\\b \"c\"", "1.2.3", &text, &e));
+    cr_expect_eq(check(text), 0, "%s", text);
+    free(text);
+    metrics_free(m);
+}
+
+Test(promtool, has_nothing_to_say_about_a_scrape_before_anything_happened)
+{
+    metrics *m = NULL;
+    char *text = NULL;
+    cb_error e;
+
+    cr_assert(metrics_open(domains, 2, &m, &e));
+    cr_assert(metrics_render(m, now, false, "w", "1.2.3", &text, &e));
+    cr_expect_eq(check(text), 0, "%s", text);
+    free(text);
+    metrics_free(m);
+}
+
+Test(promtool, would_say_something)
+{
+    cr_expect_neq(check("# HELP sent_total Sent.\n# TYPE sent_total gauge\nsent_total 1\n"), 0);
+}

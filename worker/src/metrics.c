@@ -1,0 +1,182 @@
+/* Counting. Relaxed atomics throughout: a scrape may see one counter a moment before another. */
+#include "metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics_state.h"
+
+const char *const link_names[LINKS] = {
+    [LINK_CLAIM] = "claim",   [LINK_SETTLE] = "settle", [LINK_RENEW] = "renew",
+    [LINK_LISTEN] = "listen", [LINK_KEEP] = "keep",     [LINK_EFFECT] = "effect",
+};
+
+static const char unknown_type[] = "unknown";
+
+/* ---- life ---- */
+
+static bool part_init(metrics_part *part, const metrics_domain *domain)
+{
+    int offered = registry_find(domain->types, unknown_type);
+
+    part->is = *domain;
+    atomic_init(&part->depth, -1);
+    histogram_init(&part->wait, &histogram_wait);
+    part->unknown = offered < 0 ? domain->types->n : (size_t)offered;
+    part->n_types = domain->types->n + (offered < 0);
+    part->types = calloc(part->n_types, sizeof *part->types);
+    if (!part->types)
+        return false;
+    for (size_t i = 0; i < part->n_types; i++) {
+        metrics_type *type = &part->types[i];
+        type->name = i < domain->types->n ? domain->types->entries[i].command_type : unknown_type;
+        histogram_init(&type->run, &histogram_run);
+    }
+    return true;
+}
+
+bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_error *e)
+{
+    metrics *m = calloc(1, sizeof *m);
+    bool fine = m != NULL;
+
+    if (fine) {
+        m->domains = calloc(n + 1, sizeof *m->domains);
+        m->n = m->domains ? n : 0;
+        fine = m->domains != NULL;
+    }
+    for (size_t i = 0; fine && i < n; i++)
+        fine = part_init(&m->domains[i], &domains[i]);
+    if (!fine) {
+        metrics_free(m);
+        return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
+    }
+    for (size_t i = 0; i < LINKS; i++)
+        atomic_init(&m->links[i].up, -1);
+    histogram_init(&m->settle_size, &histogram_items);
+    histogram_init(&m->settle_duration, &histogram_brief);
+    *ret = m;
+    return true;
+}
+
+void metrics_free(metrics *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        free(m->domains[i].types);
+    free(m->domains);
+    free(m);
+}
+
+/* ---- counting ---- */
+
+static void add(metrics_value *value, int64_t n)
+{
+    if (n > 0)
+        atomic_fetch_add_explicit(value, n, memory_order_relaxed);
+}
+
+static void set(metrics_value *value, int64_t n)
+{
+    atomic_store_explicit(value, n, memory_order_relaxed);
+}
+
+static metrics_type *type_of(metrics *m, size_t domain, int type)
+{
+    metrics_part *part = &m->domains[domain];
+
+    return &part->types[type < 0 ? part->unknown : (size_t)type];
+}
+
+void metrics_claim(metrics *m, size_t domain, size_t claimed, size_t poisoned, size_t exhausted)
+{
+    metrics_value *counters = m->domains[domain].counters;
+
+    add(&counters[DOMAIN_CLAIMED], (int64_t)claimed);
+    add(&counters[DOMAIN_POISONED], (int64_t)poisoned);
+    add(&counters[DOMAIN_EXHAUSTED], (int64_t)exhausted);
+}
+
+void metrics_outcome(metrics *m, size_t domain, int type, cb_outcome outcome, cb_verdict verdict,
+                     const char *error_code)
+{
+    metrics_value *counters = m->domains[domain].counters;
+
+    if (verdict == CB_BUSY || (size_t)outcome >= METRICS_OUTCOMES)
+        return; /* not final: it comes again */
+    if (error_code && strcmp(error_code, "HANDLER_TIMEOUT") == 0)
+        add(&counters[DOMAIN_TIMEOUTS], 1);
+    if (verdict == CB_STALE) {
+        add(&counters[DOMAIN_STALE], 1);
+        return; /* whoever has the fence now brings the outcome that counts */
+    }
+    add(&counters[DOMAIN_SETTLED], 1);
+    add(&type_of(m, domain, type)->outcomes[outcome], 1);
+}
+
+void metrics_run(metrics *m, size_t domain, int type, int64_t took_us)
+{
+    histogram_add(&type_of(m, domain, type)->run, took_us);
+}
+
+void metrics_wait(metrics *m, size_t domain, int64_t waited_us)
+{
+    histogram_add(&m->domains[domain].wait, waited_us);
+}
+
+void metrics_settle(metrics *m, size_t items, int64_t took_us)
+{
+    histogram_add(&m->settle_size, (int64_t)items);
+    histogram_add(&m->settle_duration, took_us);
+}
+
+void metrics_refused(metrics *m, size_t items)
+{
+    add(&m->counters[WORKER_REFUSED], (int64_t)items);
+}
+
+void metrics_renewed(metrics *m, size_t domain, size_t extended, size_t gone)
+{
+    add(&m->domains[domain].counters[DOMAIN_RENEWALS], (int64_t)extended);
+    add(&m->domains[domain].counters[DOMAIN_LEASES_LOST], (int64_t)gone);
+}
+
+void metrics_released(metrics *m, size_t domain, size_t commands)
+{
+    add(&m->domains[domain].counters[DOMAIN_RELEASED], (int64_t)commands);
+}
+
+void metrics_reconnect(metrics *m, link_name which)
+{
+    add(&m->links[which].reconnects, 1);
+}
+
+void metrics_link_up(metrics *m, link_name which, bool up)
+{
+    set(&m->links[which].up, up);
+}
+
+void metrics_notified(metrics *m)
+{
+    add(&m->counters[WORKER_NOTIFIED], 1);
+}
+
+void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample)
+{
+    set(&m->domains[domain].depth, sample->depth);
+    set(&m->domains[domain].oldest_due_us, (int64_t)(sample->oldest_due_seconds * 1e6));
+}
+
+void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,
+                          int64_t messages_restored)
+{
+    add(&m->counters[WORKER_BATCHES_CLOSED], batches_closed);
+    add(&m->counters[WORKER_ROWS_PURGED], rows_purged);
+    add(&m->counters[WORKER_MESSAGES_RESTORED], messages_restored);
+}
+
+int64_t metrics_settled(const metrics *m, size_t domain)
+{
+    return metrics_get(&m->domains[domain].counters[DOMAIN_SETTLED]);
+}

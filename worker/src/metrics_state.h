@@ -1,0 +1,73 @@
+/* What metrics.c counts and metrics_render.c reads. */
+#ifndef WORKER_METRICS_STATE_H
+#define WORKER_METRICS_STATE_H
+
+#include "histogram.h"
+#include "metrics.h"
+
+/* Counted values are written and read without order: nothing else is inferred from them. */
+typedef _Atomic int64_t metrics_value;
+
+/* Counters of a domain. */
+typedef enum {
+    DOMAIN_CLAIMED,
+    DOMAIN_POISONED,
+    DOMAIN_EXHAUSTED,
+    DOMAIN_TIMEOUTS,
+    DOMAIN_STALE,
+    DOMAIN_SETTLED,
+    DOMAIN_RENEWALS,
+    DOMAIN_LEASES_LOST,
+    DOMAIN_RELEASED,
+    DOMAIN_COUNTERS,
+} domain_counter;
+
+/* Counters of the whole worker. */
+typedef enum {
+    WORKER_REFUSED,
+    WORKER_NOTIFIED,
+    WORKER_BATCHES_CLOSED,
+    WORKER_ROWS_PURGED,
+    WORKER_MESSAGES_RESTORED,
+    WORKER_COUNTERS,
+} worker_counter;
+
+#define METRICS_OUTCOMES 5 /* as many as cb_outcome has */
+
+/* One command type of a domain. */
+typedef struct {
+    const char *name; /* borrowed */
+    metrics_value outcomes[METRICS_OUTCOMES];
+    histogram run;
+} metrics_type;
+
+typedef struct {
+    metrics_domain is;
+    metrics_value counters[DOMAIN_COUNTERS];
+    metrics_value depth, oldest_due_us; /* depth -1: not known */
+    histogram wait;
+    metrics_type *types; /* the registry's, in its order, then "unknown" unless a set offers that */
+    size_t n_types;
+    size_t unknown; /* where types that no set offers are counted: it bounds the number of series */
+} metrics_part;
+
+typedef struct {
+    metrics_value reconnects;
+    metrics_value
+        up; /* -1: never reported, as a connection that this configuration does not need */
+} metrics_link;
+
+struct metrics {
+    metrics_part *domains;
+    size_t n;
+    metrics_value counters[WORKER_COUNTERS];
+    metrics_link links[LINKS];
+    histogram settle_size, settle_duration;
+};
+
+static inline int64_t metrics_get(const metrics_value *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+#endif
