@@ -10,6 +10,7 @@
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
 
+#include <commandbus/lease.h>
 #include <commandbus/listen.h>
 #include <commandbus/worker.h>
 #include <stdatomic.h>
@@ -75,10 +76,9 @@ struct cb_worker {
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
 
-    pthread_mutex_t pausing; /* for worker_pause */
-    pthread_cond_t unpause;
-    pthread_mutex_t life;   /* guards what follows, and start against stop */
-    pthread_cond_t changed; /* a job ended, or one of the flags below was set */
+    pthread_mutex_t pausing; /* for worker_pause, and for who waits until all is drained */
+    pthread_cond_t unpause;  /* a job ended while stopping, or one of the flags below was set */
+    pthread_mutex_t life;    /* guards what follows, and start against stop */
     pthread_t threads[8];
     size_t n_threads;
     bool started;          /* threads are there */
