@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "fail.h"
+#include "number.h"
 #include "utf8.h"
 
 typedef struct {
     const unsigned char *start;
     const unsigned char *at;
     const char *problem; /* set by the first thing that is wrong; `at` is then where */
+    json_numbers numbers;
     int depth;
 } scanner;
 
@@ -54,7 +56,7 @@ static bool scan_digits(scanner *s)
     return true;
 }
 
-static bool scan_number(scanner *s)
+static bool scan_number_token(scanner *s)
 {
     if (*s->at == '-')
         s->at++;
@@ -73,6 +75,20 @@ static bool scan_number(scanner *s)
     if (*s->at == '+' || *s->at == '-')
         s->at++;
     return scan_digits(s);
+}
+
+static bool scan_number(scanner *s)
+{
+    const char *token = (const char *)s->at;
+
+    if (!scan_number_token(s))
+        return false;
+    if (s->numbers == JSON_NUMBERS_ANY)
+        return true;
+    size_t length = (size_t)((const char *)s->at - token);
+    if (s->numbers == JSON_NUMBERS_HELD && !number_fits_64_bits(token, length))
+        return wrong(s, "an integer beyond 64 bits");
+    return number_is_finite(token, length) || wrong(s, "a number beyond the range of a double");
 }
 
 /* The four digits after \u; -1 when there are not four. */
@@ -206,8 +222,14 @@ static bool scan_value(scanner *s)
 
 bool json_check(const char *text, json_kind kind, const char *what, cb_error *e)
 {
+    return json_check_numbers(text, kind, JSON_NUMBERS_ANY, what, e);
+}
+
+bool json_check_numbers(const char *text, json_kind kind, json_numbers numbers, const char *what,
+                        cb_error *e)
+{
     const unsigned char *bytes = (const unsigned char *)text;
-    scanner s = { .start = bytes, .at = bytes };
+    scanner s = { .start = bytes, .at = bytes, .numbers = numbers };
 
     skip_space(&s);
     bool is_object = *s.at == '{';

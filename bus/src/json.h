@@ -1,4 +1,4 @@
-/* Is this JSON that PostgreSQL's jsonb takes? */
+/* Is this JSON that PostgreSQL's jsonb takes, and do its numbers fit where they go? */
 #ifndef CB_JSON_H
 #define CB_JSON_H
 
@@ -9,6 +9,14 @@ typedef enum {
     JSON_ANY,
 } json_kind;
 
+/* What numbers may be. jsonb keeps any; a double ends at about 1.8e308; json-c silently makes the
+ * nearest 64-bit integer of one that has no room in 64 bits, which is no way to treat an amount. */
+typedef enum {
+    JSON_NUMBERS_ANY,
+    JSON_NUMBERS_FINITE, /* as a double */
+    JSON_NUMBERS_HELD,   /* without '.' and exponent: -2^63 to 2^64 - 1; the others finite */
+} json_numbers;
+
 /* Arrays and objects inside each other. */
 enum {
     JSON_MAX_DEPTH = 32
@@ -17,5 +25,9 @@ enum {
 /* Strict RFC 8259, well-formed UTF-8, no \u0000, paired surrogates. Fails with CB_INVALID_DATA;
  * the message says where, calls the text `what` and does not repeat it. */
 bool json_check(const char *text, json_kind kind, const char *what, cb_error *e);
+
+/* The same, and its numbers are as told. */
+bool json_check_numbers(const char *text, json_kind kind, json_numbers numbers, const char *what,
+                        cb_error *e);
 
 #endif

@@ -60,3 +60,20 @@ void utf8_mend(char *s)
     if (start > 0 && announced((unsigned char)s[start - 1]) > length - start + 1)
         s[start - 1] = '\0';
 }
+
+void utf8_copy(char *to, size_t size, const char *from)
+{
+    static const char replacement[] = "\xEF\xBF\xBD";
+    size_t used = 0;
+
+    while (*from) {
+        size_t length = utf8_length((const unsigned char *)from);
+        size_t needed = length ? length : sizeof replacement - 1;
+        if (used + needed >= size)
+            break;
+        memcpy(to + used, length ? from : replacement, needed);
+        used += needed;
+        from += length ? length : 1;
+    }
+    to[used] = '\0';
+}

@@ -11,4 +11,7 @@ size_t utf8_length(const unsigned char *s);
 /* Takes a character away that a cut at the end of `s` has left incomplete. */
 void utf8_mend(char *s);
 
+/* Copies what fits into `size` bytes, whole characters only, each malformed byte as U+FFFD. */
+void utf8_copy(char *to, size_t size, const char *from);
+
 #endif

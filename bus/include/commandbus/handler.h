@@ -37,12 +37,17 @@ typedef struct {
 /* The number of elements of an array, for tables of handlers. */
 #define CB_COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* ---- how a run ends: `return cb_transient(...)` ---- */
+/* ---- how a run ends: `return cb_transient(...)` ----
+ *
+ * A code is a word for programs [INTERNAL_ERROR], 200 bytes at most, a message a line for people,
+ * 1000 at most; bytes that are no UTF-8 are replaced. They count when the outcome that they came with
+ * is what the handler returns. `return CB_TRANSIENT;` alone is fine too. */
 
 /* Try again after the backoff while attempts are left, then the TSQ. */
 CB_API cb_outcome cb_transient(cb_context *ctx, const char *code, const char *fmt, ...)
     CB_PRINTF(3, 4);
-/* The same, but not before `seconds` have passed, whatever the backoff says (a Retry-After). */
+/* The same, but not before `seconds` (a year at most) have passed, whatever the backoff says: a
+ * Retry-After. */
 CB_API cb_outcome cb_transient_after(cb_context *ctx, double seconds, const char *code,
                                      const char *fmt, ...) CB_PRINTF(4, 5);
 /* No retry can help: the TSQ. */
@@ -78,10 +83,11 @@ CB_API bool cb_context_stopping(const cb_context *ctx);
 
 /* ---- effects ---- */
 
-/* Has a statement (INSERT, UPDATE, DELETE; $1 … $n) run with the success of this command, in one
- * transaction with it: both happen, exactly once, or neither. Runs after the handler returned, as
- * the worker's database role. Values are copied; NULL is SQL's NULL. At most 16 statements of 32
- * values and 1 MiB together: false beyond, and the run then ends permanent as EFFECT_FAILED. */
+/* Has a statement ($1 … $n) run with the success of this command, in one transaction with it: both
+ * happen, exactly once, or neither. It begins with INSERT, UPDATE, DELETE, MERGE, WITH or SELECT (of
+ * a function), and runs after the handler returned, as the worker's database role. Values are copied;
+ * NULL is SQL's NULL. At most 16 statements of 32 values and 1 MiB together: false beyond, and what
+ * would be a success then ends permanent as EFFECT_FAILED. */
 CB_API bool cb_context_effect(cb_context *ctx, const char *sql, size_t n,
                               const char *const values[]);
 

@@ -34,11 +34,12 @@ DEFINE_OWNED(cb_context, cb_context_free)
  *   result no JSON, too deep, not finite,
  *   or over result_limit bytes [1 MiB]    → permanent RESULT_INVALID
  *   too many effects                      → permanent EFFECT_FAILED
- * retry_seconds is what cb_transient_after asked for, else 0. */
+ * retry_seconds is what cb_transient_after asked for, else 0. A context may run again; what the last
+ * run left is then gone. */
 CB_API void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit,
                            cb_settlement *out);
 
-/* How many effects the run left. They count only with a success. */
+/* How many effects the run left: 0 unless it was a success. */
 CB_API size_t cb_context_effects(const cb_context *ctx);
 
 /* Settles one success with its effects: fence, effects, settle, in one flush and one transaction. A

@@ -1,0 +1,106 @@
+/* One run of a handler: payload in, settlement out. */
+#include <string.h>
+
+#include "context.h"
+#include "json.h"
+
+#include <json-c/json_tokener.h>
+
+static const size_t default_result_limit = 1024 * 1024;
+
+DEFINE_OWNED(json_tokener, json_tokener_free)
+
+static cb_outcome refuse_data(cb_context *ctx, const char *problem)
+{
+    return context_say(ctx, CB_PERMANENT, "INVALID_DATA", "%s", problem);
+}
+
+/* CB_SUCCESS with ctx->data, or what becomes of a command that the handler cannot be given. The text
+ * is checked by our own rules first: json-c makes what it can of more than RFC 8259 allows. */
+static cb_outcome parse_data(cb_context *ctx)
+{
+    const char *text = ctx->command->data;
+    size_t length = strlen(text);
+    cb_error e;
+
+    if (!json_check_numbers(text, JSON_OBJECT, JSON_NUMBERS_HELD, "data", &e))
+        return refuse_data(ctx, e.message);
+    if (length >= INT32_MAX)
+        return refuse_data(ctx, "data has more than 2 GiB");
+
+    OWNED(json_tokener) tokener = json_tokener_new_ex(JSON_MAX_DEPTH + 1); /* values inside too */
+    if (tokener)
+        ctx->data = json_tokener_parse_ex(tokener, text, (int)length);
+    if (!ctx->data) /* Nothing is wrong with the text: no memory. */
+        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "there is no memory for the data");
+    return CB_SUCCESS;
+}
+
+/* Only a success has a result and effects. */
+static void drop_success(cb_context *ctx)
+{
+    json_object_put(ctx->result);
+    ctx->result = NULL;
+    effects_free(ctx->effects);
+    ctx->effects = NULL;
+    ctx->refused_effect = NULL;
+}
+
+/* A context can run again; nothing of the last run is left. */
+static void forget_last_run(cb_context *ctx)
+{
+    drop_success(ctx);
+    ctx->said = CB_SUCCESS;
+}
+
+static cb_outcome call(cb_context *ctx, cb_handler_fn *handler)
+{
+    cb_outcome outcome = handler(ctx, ctx->command, &ctx->result);
+
+    json_object_put(ctx->data);
+    ctx->data = NULL;
+    if (!cb_outcome_name(outcome))
+        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR",
+                           "the handler returned %d, which is no outcome", (int)outcome);
+    if (outcome == CB_SUCCESS && ctx->refused_effect)
+        return context_say(ctx, CB_PERMANENT, "EFFECT_FAILED", "an effect was refused: %s",
+                           ctx->refused_effect);
+    return outcome;
+}
+
+static void fill_error(cb_context *ctx, cb_settlement *out)
+{
+    bool said = ctx->said == out->outcome;
+
+    out->error_code = said && *ctx->code ? ctx->code : "INTERNAL_ERROR";
+    out->error_message = said && *ctx->message ? ctx->message : NULL;
+    out->retry_seconds = said ? ctx->retry_seconds : 0;
+}
+
+void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit,
+                    cb_settlement *out)
+{
+    const char *text = NULL;
+
+    forget_last_run(ctx);
+    cb_outcome outcome = parse_data(ctx);
+    if (outcome == CB_SUCCESS)
+        outcome = call(ctx, handler);
+    if (outcome == CB_SUCCESS && ctx->result) {
+        text = context_result_text(ctx, result_limit ? result_limit : default_result_limit);
+        outcome = text ? CB_SUCCESS : CB_PERMANENT;
+    }
+
+    out->domain = ctx->command->domain;
+    out->command_id = ctx->command->command_id;
+    out->lease_no = ctx->command->lease_no;
+    out->outcome = outcome;
+    out->result = text;
+    out->error_code = out->error_message = NULL;
+    out->retry_seconds = 0;
+    if (outcome == CB_SUCCESS)
+        return;
+    drop_success(ctx);
+    if (outcome != CB_INTERRUPTED)
+        fill_error(ctx, out);
+}

@@ -1,0 +1,265 @@
+/* Listening. The connection does nothing else, so that a notification is read as soon as it comes. */
+#include <commandbus/listen.h>
+#include <commandbus/uuid.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cb_sql.h"
+#include "db.h"
+#include "fail.h"
+
+enum {
+    QUEUE_NAME_MAX = 47, /* PGMQ's */
+    CHANNEL_SIZE = 64,   /* PostgreSQL's longest name and a NUL */
+};
+
+typedef char channel_name[CHANNEL_SIZE];
+
+struct cb_listener {
+    cb_db *db;
+    int wake_fd; /* an eventfd: written by any thread, read by the one that waits */
+    size_t n;
+    channel_name *channels; /* one a queue */
+    bool *notified;         /* since the last cb_listener_wait, one a queue */
+    channel_name probe;     /* nobody else's: what arrives there is our own */
+    unsigned probes_sent;
+    unsigned probes_heard; /* the number of the last one that came back */
+};
+
+void cb_listener_free(cb_listener *l)
+{
+    if (!l)
+        return;
+    cb_db_free(l->db);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    free(l->channels);
+    free(l->notified);
+    free(l);
+}
+
+static bool set_channel(channel_name channel, const char *queue, cb_error *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+    if (!queue || queue[0] < 'a' || queue[0] > 'z' || strspn(queue, letters) != strlen(queue) ||
+        strlen(queue) > QUEUE_NAME_MAX) {
+        cb_fail(e, CB_INVALID_NAME, "'%.80s' is no name of a queue", queue ? queue : "");
+        return fail_hint(e, "a-z first, then a-z, 0-9 and _, %d characters at most.",
+                         QUEUE_NAME_MAX);
+    }
+    snprintf(channel, CHANNEL_SIZE, "commandbus_%s", queue);
+    return true;
+}
+
+static bool set_channels(cb_listener *l, const char *const *queues, cb_error *e)
+{
+    cb_uuid unique = cb_uuid_new();
+
+    for (size_t i = 0; i < l->n; i++) {
+        if (!set_channel(l->channels[i], queues[i], e))
+            return false;
+    }
+    snprintf(l->probe, sizeof l->probe, "commandbus_probe_%s", unique.text);
+    return true;
+}
+
+/* LISTEN takes no parameters, so this is the one place that puts a name into a statement. */
+static bool add_listen(buffer *script, PGconn *conn, const char *channel)
+{
+    char *name = PQescapeIdentifier(conn, channel, strlen(channel));
+
+    if (!name)
+        return false;
+    buffer_add_text(script, "LISTEN ");
+    buffer_add_text(script, name);
+    buffer_add_text(script, ";");
+    PQfreemem(name);
+    return true;
+}
+
+static bool listen_to_all(cb_listener *l, cb_error *e)
+{
+    OWNED_BUFFER(script);
+
+    bool fine = add_listen(&script, l->db->conn, l->probe);
+    for (size_t i = 0; i < l->n && fine; i++)
+        fine = add_listen(&script, l->db->conn, l->channels[i]);
+    if (!fine || script.failed)
+        return fail_memory(e);
+    return db_do_script(l->db, script.bytes, e);
+}
+
+bool cb_listener_open(const char *url, const char *const *queues, size_t n, cb_listener **ret,
+                      cb_error *e)
+{
+    OWNED(cb_listener) l = calloc(1, sizeof *l);
+
+    if (!l)
+        return fail_memory(e);
+    l->n = n;
+    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    l->channels = calloc(n + 1, sizeof *l->channels);
+    l->notified = calloc(n + 1, sizeof *l->notified);
+    if (l->wake_fd < 0 || !l->channels || !l->notified)
+        return l->wake_fd < 0 ? cb_fail(e, CB_MEMORY, "no eventfd: %s", strerror(errno))
+                              : fail_memory(e);
+    if (!set_channels(l, queues, e) || !cb_db_open(url, &l->db, e) || !listen_to_all(l, e))
+        return false;
+    *ret = cb_listener_take(&l);
+    return true;
+}
+
+static void take_note(cb_listener *l, const PGnotify *notification)
+{
+    if (strcmp(notification->relname, l->probe) == 0)
+        l->probes_heard = (unsigned)strtoul(notification->extra, NULL, 10);
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(notification->relname, l->channels[i]) == 0)
+            l->notified[i] = true;
+    }
+}
+
+/* Reads what has come, without waiting. */
+static bool read_notifications(cb_listener *l, cb_error *e)
+{
+    PGnotify *notification;
+
+    if (!PQconsumeInput(l->db->conn))
+        return db_fail(l->db, NULL, e);
+    while ((notification = PQnotifies(l->db->conn))) {
+        take_note(l, notification);
+        PQfreemem(notification);
+    }
+    return true;
+}
+
+/* Milliseconds of a clock that only goes forward. */
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until the connection, or `wake` unless it is -1, has something to read, or the time is over
+ * (-1: never). False only then. A signal looks like something to read. */
+static bool wait_readable(const cb_listener *l, int wake, int64_t deadline_ms)
+{
+    struct pollfd fds[] = { { .fd = PQsocket(l->db->conn), .events = POLLIN },
+                            { .fd = wake, .events = POLLIN } };
+    int64_t left = -1;
+
+    if (deadline_ms >= 0) {
+        left = deadline_ms - clock_ms();
+        left = left > INT32_MAX ? INT32_MAX : left > 0 ? left : 0;
+    }
+    return poll(fds, 2, (int)left) != 0 || left != 0;
+}
+
+static int64_t deadline_after(int timeout_ms)
+{
+    return timeout_ms < 0 ? -1 : clock_ms() + timeout_ms;
+}
+
+/* The answer to the statement under way, once it is there. */
+static bool take_answer(cb_listener *l, cb_error *e)
+{
+    PGresult *result;
+    bool fine = true;
+
+    while ((result = PQgetResult(l->db->conn))) {
+        if (PQresultStatus(result) != PGRES_TUPLES_OK && fine)
+            fine = db_fail(l->db, result, e);
+        PQclear(result);
+    }
+    return fine;
+}
+
+bool cb_listener_prove(cb_listener *l, int timeout_ms, bool *heard, cb_error *e)
+{
+    int64_t deadline = deadline_after(timeout_ms);
+    bool answered = false;
+    params p = { 0 };
+
+    *heard = false;
+    if (!db_is_ready(l->db, e))
+        return false;
+    params_text(&p, l->probe);
+    params_int(&p, ++l->probes_sent);
+    if (!PQsendQueryParams(l->db->conn, cb_sql_notify, p.n, NULL, p.values, p.lengths, p.formats,
+                           DB_TEXT))
+        return db_fail(l->db, NULL, e);
+
+    for (bool in_time = true; in_time && !*heard;) {
+        if (!read_notifications(l, e))
+            return false;
+        if (!answered && !PQisBusy(l->db->conn)) {
+            if (!take_answer(l, e))
+                return false;
+            answered = true;
+            continue; /* The notification follows the answer, and may have come with it. */
+        }
+        *heard = answered && l->probes_heard == l->probes_sent;
+        if (!*heard)
+            in_time = wait_readable(l, -1, deadline);
+    }
+    if (answered)
+        return true;
+    l->db->lost = true; /* Half a statement is under way: nothing else can be done with it. */
+    return cb_fail(e, CB_LOST, "the server did not answer the listener within %d ms", timeout_ms);
+}
+
+/* True when somebody woke us since the last time. */
+static bool take_wake(cb_listener *l)
+{
+    uint64_t times;
+
+    return read(l->wake_fd, &times, sizeof times) == sizeof times;
+}
+
+static bool take_notified(cb_listener *l, bool *woken)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < l->n; i++) {
+        woken[i] = l->notified[i];
+        any |= l->notified[i];
+        l->notified[i] = false;
+    }
+    return any;
+}
+
+bool cb_listener_wait(cb_listener *l, int timeout_ms, bool *woken, bool *any, cb_error *e)
+{
+    int64_t deadline = deadline_after(timeout_ms);
+
+    *any = take_notified(l, woken); /* What came while the listener proved itself. */
+    if (!db_is_ready(l->db, e))
+        return false;
+    for (bool in_time = true; in_time && !*any;) {
+        if (!read_notifications(l, e))
+            return false;
+        *any = take_notified(l, woken);
+        if (take_wake(l) || *any)
+            break;
+        in_time = wait_readable(l, l->wake_fd, deadline);
+    }
+    return true;
+}
+
+void cb_listener_wake(cb_listener *l)
+{
+    uint64_t once = 1;
+    ssize_t written = write(l->wake_fd, &once, sizeof once);
+
+    (void)written; /* It fails only when the listener has been woken 2^64 times already. */
+}

@@ -1,0 +1,10 @@
+/* Its name could be no file's. */
+#include "handler.h"
+
+CB_API extern const cb_module cb_module_manifest;
+const cb_module cb_module_manifest = {
+    .abi = CB_MODULE_ABI,
+    .name = "../Bad",
+    .handlers = handlers,
+    .n_handlers = CB_COUNT(handlers),
+};

@@ -1,0 +1,8 @@
+/* Offers one type twice. */
+#include "handler.h"
+
+static const cb_handler twice[] = {
+    { "Once", succeed }, { "Fine", succeed }, { "Other", succeed }, { "Fine", succeed }
+};
+
+CB_MODULE(duplicate_type, .handlers = twice, .n_handlers = CB_COUNT(twice));

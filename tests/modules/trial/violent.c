@@ -1,0 +1,34 @@
+/* Hang {"ms"}: looks at nothing, neither time nor lease, and comes back after that long.
+ * Crash: takes the whole worker with it. BadOutcome: returns what is no outcome. */
+#include "fields.h"
+#include "trial.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+cb_outcome trial_hang(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)command, (void)result;
+    fields f = fields_of(ctx);
+    int64_t ms = field_integer(&f, "ms", 0, 86400000);
+    if (f.problem[0])
+        return fields_refuse(&f, ctx);
+
+    struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+    return CB_SUCCESS;
+}
+
+cb_outcome trial_crash(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    abort();
+}
+
+cb_outcome trial_bad_outcome(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    return (cb_outcome)99;
+}

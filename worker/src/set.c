@@ -1,0 +1,120 @@
+/* Loading handler sets from files. */
+#include <commandbus/set.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "set_check.h"
+#include "set_folder.h"
+
+struct cb_set {
+    char *file;
+    void *handle;
+    const cb_module *module; /* lives in the file; NULL until open() has said yes */
+};
+
+static bool name_file(cb_set *set, const char *dir, const char *name)
+{
+    if (asprintf(&set->file, "%s/%s.so", dir, name) >= 0)
+        return true;
+    set->file = NULL; /* asprintf may have left anything */
+    return false;
+}
+
+/* Asked before dlopen, which would wait for ever at a pipe and whose words for a missing file help
+ * nobody. */
+static bool check_file(const char *dir, const char *name, const char *file, cb_error *e)
+{
+    struct stat status;
+
+    if (stat(file, &status) != 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? set_folder_lacks(dir, name, e)
+                   : cb_fail(e, CB_MISUSE, "cannot load %.300s: %s", file, strerror(errno));
+    return S_ISREG(status.st_mode) || cb_fail(e, CB_MISUSE, "%.300s is no file", file);
+}
+
+static bool open_file(cb_set *set, cb_error *e)
+{
+    /* NOW: a symbol that is missing is found at the start and not in the middle of a payment. */
+    set->handle = dlopen(set->file, RTLD_NOW | RTLD_LOCAL);
+    if (set->handle)
+        return true;
+    const char *why = dlerror(); /* mostly begins with the file */
+    bool names_it = strncmp(why, set->file, strlen(set->file)) == 0;
+    cb_fail(e, CB_MISUSE, "cannot load %.200s%s%.300s", names_it ? "" : set->file,
+            names_it ? "" : ": ", why);
+    if (e)
+        snprintf(e->hint, sizeof e->hint,
+                 "Build it as a shared object for this machine and this version of commandbus.");
+    return false;
+}
+
+static bool find_manifest(const cb_set *set, const cb_module **ret, cb_error *e)
+{
+    *ret = dlsym(set->handle, CB_MODULE_SYMBOL);
+    return *ret || cb_fail(e, CB_MISUSE,
+                           "%.300s is no handler set: it has no symbol " CB_MODULE_SYMBOL
+                           "; say CB_MODULE(…) in one of its files",
+                           set->file);
+}
+
+static bool call_open(const cb_set *set, const cb_module *m, cb_error *e)
+{
+    cb_error why = { 0 };
+
+    if (!m->open || m->open(&why))
+        return true;
+    cb_fail(e, CB_MISUSE, "%.200s does not want to start: %.280s", set->file,
+            why.message[0] ? why.message : "its open() said false and no reason");
+    if (e)
+        memcpy(e->hint, why.hint, sizeof e->hint);
+    return false;
+}
+
+bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e)
+{
+    const cb_module *m;
+
+    if (!dir || !*dir)
+        return cb_fail(e, CB_MISUSE, "where are the handler sets? Set worker.modules-dir");
+    if (!name || !set_is_name(name))
+        return cb_fail(e, CB_MISUSE,
+                       "'%.60s' is no name of a handler set: a-z first, then a-z, 0-9 and _",
+                       name ? name : "");
+    OWNED(cb_set) set = calloc(1, sizeof *set);
+    if (!set || !name_file(set, dir, name))
+        return cb_fail(e, CB_MEMORY, "out of memory");
+    if (!check_file(dir, name, set->file, e) || !open_file(set, e) || !find_manifest(set, &m, e) ||
+        !set_check(m, set->file, name, e) || !call_open(set, m, e))
+        return false;
+    set->module = m;
+    *ret = cb_set_take(&set);
+    return true;
+}
+
+const cb_module *cb_set_module(const cb_set *set)
+{
+    return set->module;
+}
+
+const char *cb_set_file(const cb_set *set)
+{
+    return set->file;
+}
+
+void cb_set_free(cb_set *set)
+{
+    if (!set)
+        return;
+    if (set->module && set->module->close)
+        set->module->close();
+    if (set->handle)
+        dlclose(set->handle);
+    free(set->file);
+    free(set);
+}

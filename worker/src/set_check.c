@@ -1,0 +1,88 @@
+/* Is this manifest one that a worker can trust? */
+#include "set_check.h"
+
+#include <commandbus/version.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LONGEST_NAME = 47
+};
+
+bool set_is_name(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return name[0] >= 'a' && name[0] <= 'z' && name[length] == '\0' && length <= LONGEST_NAME;
+}
+
+/* Of "0.1.2" the part within which sets need no rebuild: "0.1". */
+static int compatible_length(const char *version)
+{
+    const char *last_dot = strrchr(version, '.');
+
+    return last_dot ? (int)(last_dot - version) : (int)strlen(version);
+}
+
+static bool check_abi(const cb_module *m, const char *place, cb_error *e)
+{
+    const char *version = cb_version_string();
+
+    if (m->abi == CB_MODULE_ABI)
+        return true;
+    return cb_fail(e, CB_MISUSE,
+                   "%.300s was built for ABI %" PRIu32
+                   ", this worker speaks %u: rebuild it against commandbus %.*s",
+                   place, m->abi, CB_MODULE_ABI, compatible_length(version), version);
+}
+
+static bool check_name(const cb_module *m, const char *place, const char *name, cb_error *e)
+{
+    if (!m->name || !set_is_name(m->name))
+        return cb_fail(e, CB_MISUSE,
+                       "%.300s calls itself '%.60s': a set's name is a-z first, then a-z, 0-9 "
+                       "and _, at most %d characters",
+                       place, m->name ? m->name : "", LONGEST_NAME);
+    if (name && strcmp(m->name, name) != 0)
+        return cb_fail(e, CB_MISUSE,
+                       "%.300s calls itself '%s': rename the file to %s.so or say CB_MODULE(%s, …)",
+                       place, m->name, m->name, name);
+    return true;
+}
+
+static bool check_handler(const cb_module *m, size_t i, const char *place, cb_error *e)
+{
+    const cb_handler *h = &m->handlers[i];
+
+    if (!h->command_type || !h->command_type[0])
+        return cb_fail(e, CB_MISUSE, "%.300s: handler %zu of set '%s' has no command type", place,
+                       i + 1, m->name);
+    if (!h->run)
+        return cb_fail(e, CB_MISUSE, "%.300s: command type '%.60s' of set '%s' has no function",
+                       place, h->command_type, m->name);
+    for (size_t j = 0; j < i; j++) {
+        if (strcmp(m->handlers[j].command_type, h->command_type) == 0)
+            return cb_fail(e, CB_MISUSE,
+                           "%.300s: command type '%.60s' of set '%s' has two handlers, %zu and "
+                           "%zu: keep one",
+                           place, h->command_type, m->name, j + 1, i + 1);
+    }
+    return true;
+}
+
+bool set_check(const cb_module *m, const char *place, const char *name, cb_error *e)
+{
+    if (!check_abi(m, place, e) || !check_name(m, place, name, e))
+        return false;
+    if (!m->handlers || m->n_handlers == 0)
+        return cb_fail(e, CB_MISUSE,
+                       "%.300s: set '%s' has no handlers: say .handlers and .n_handlers in its "
+                       "CB_MODULE",
+                       place, m->name);
+    for (size_t i = 0; i < m->n_handlers; i++) {
+        if (!check_handler(m, i, place, e))
+            return false;
+    }
+    return true;
+}
