@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "misuse.h"
+
 /* What to do about it. */
 static const struct {
     int reason;
@@ -23,15 +25,16 @@ static const struct {
     { EAFNOSUPPORT, "This machine has no such kind of address. Choose another http.bind." },
 };
 
-static bool fail_listening(cb_error *e, const char *bind, int port, int reason)
+static bool fail_listening(cb_error *e, const char *host, int port, int reason)
 {
-    cb_fail(e, CB_MISUSE, "cannot listen on http.bind '%s', http.port %d: %s", bind, port,
-            strerror(reason));
+    const char *hint = "";
+
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         if (hints[i].reason == reason)
-            snprintf(e->hint, sizeof e->hint, "%s", hints[i].hint);
+            hint = hints[i].hint;
     }
-    return false;
+    return misuse(e, hint, "cannot listen on http.bind '%s', http.port %d: %s", host, port,
+                  strerror(reason));
 }
 
 static bool name_of(int fd, char address[HTTP_ADDRESS_MOST])
@@ -69,14 +72,11 @@ bool http_listen(const char *host, int port, int *ret, char address[HTTP_ADDRESS
     char service[16];
 
     snprintf(service, sizeof service, "%d", port);
-    if (!*host || getaddrinfo(host, service, &wanted, &where) != 0) {
-        cb_fail(e, CB_MISUSE, "http.bind '%.100s' is no address", host);
-        snprintf(
-            e->hint, sizeof e->hint,
-            "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or :: for "
-            "everybody.");
-        return false;
-    }
+    if (!*host || getaddrinfo(host, service, &wanted, &where) != 0)
+        return misuse(e,
+                      "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "
+                      ":: for everybody.",
+                      "http.bind '%.100s' is no address", host);
     int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool fine = fd >= 0 && open_socket(where, fd) && name_of(fd, address);
     int reason = errno;

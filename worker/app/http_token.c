@@ -7,7 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "misuse.h"
+
 static const char blanks[] = " \t\r\n";
+
+static const char advice[] =
+    "Put one line of 1 to 1024 visible ASCII characters there, readable for the worker.";
 
 /* A header must hold it: visible ASCII in one piece. */
 static bool is_token(const char *text)
@@ -19,33 +24,36 @@ static bool is_token(const char *text)
     return *text != '\0';
 }
 
+/* Reads up to `size` bytes. */
+static bool read_file(const char *file, char *text, size_t size, size_t *ret)
+{
+    FILE *in = fopen(file, "re");
+
+    if (!in)
+        return false;
+    *ret = fread(text, 1, size, in);
+    bool fine = !ferror(in);
+    int reason = errno;
+    fclose(in);
+    errno = reason;
+    return fine;
+}
+
 bool http_token_read(const char *file, char **ret, cb_error *e)
 {
-    char text[1026];
-    FILE *in = fopen(file, "re");
-    size_t n = in ? fread(text, 1, sizeof text - 1, in) : 0;
-    bool failed = !in || ferror(in);
-    int reason = errno;
+    char text[1030];
+    size_t n = 0;
 
-    if (in)
-        fclose(in);
-    if (failed) {
-        cb_fail(e, CB_MISUSE, "cannot read http.token-file '%s': %s", file, strerror(reason));
-    } else {
-        text[n] = '\0';
-        char *start = text + strspn(text, blanks);
-        size_t end = strlen(start);
-        while (end > 0 && strchr(blanks, start[end - 1]))
-            start[--end] = '\0';
-        if (n < sizeof text - 1 && strlen(text) + (size_t)(start - text) <= n && is_token(start)) {
-            *ret = strdup(start);
-            return *ret || cb_fail(e, CB_MEMORY, "out of memory");
-        }
-        cb_fail(e, CB_MISUSE, "http.token-file '%s' holds no token", file);
-    }
-    snprintf(e->hint, sizeof e->hint,
-             "Put one line of 1 to 1024 visible ASCII characters there, readable for the worker.");
-    return false;
+    if (!read_file(file, text, sizeof text - 1, &n))
+        return misuse(e, advice, "cannot read http.token-file '%s': %s", file, strerror(errno));
+    while (n > 0 && strchr(blanks, text[n - 1]))
+        n--;
+    text[n] = '\0';
+    const char *token = text + strspn(text, blanks);
+    if (n > 1024 || strlen(text) != n || !is_token(token))
+        return misuse(e, advice, "http.token-file '%s' holds no token", file);
+    *ret = strdup(token);
+    return *ret || cb_fail(e, CB_MEMORY, "out of memory");
 }
 
 bool http_token_matches(const char *token, const char *authorization)
