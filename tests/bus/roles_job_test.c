@@ -114,11 +114,16 @@ Test(role, worker_receives_settles_and_keeps_house)
     expect_ok(cb_settle(l.db, "w", &outcome, 1, &e), e);
     cr_assert_eq(outcome.verdict, CB_SETTLED);
     expect_ok(cb_sleep_announce(l.db, "w", queues, 1, 1, &e), e);
-    expect_ok(cb_sleep_end(l.db, "w", &e), e);
+    expect_ok(cb_sleep_end(l.db, "w", NULL, 0, &e), e);
     expect_ok(cb_batch_close(l.db, NULL, 0, NULL, &e), e);
     expect_ok(cb_purge(l.db, &(cb_purge_options){ .commands = "30 days" }, &purged, &e), e);
-    test_exec(l.conn, "SELECT commandbus.heartbeat('w'), commandbus.now();"
-                      "LISTEN commandbus_fx__commands");
+    expect_ok(cb_heartbeat(l.db, "w", "{}", &e), e);
+    expect_ok(cb_fleet_limit_set(l.db, "fx", 3, &e), e);
+    expect_ok(cb_queue_sample_many(l.db, &(cb_queue_sample){ .domain = "fx" }, 1, &e), e);
+    expect_ok(cb_fleet_tidy(l.db, NULL, &e), e);
+    expect_ok(cb_messages_restore(l.db, "fx", NULL, &e), e);
+    expect_ok(cb_retire(l.db, "w", &e), e);
+    test_exec(l.conn, "SELECT commandbus.now(); LISTEN commandbus_fx__commands");
 
     expect_denied(&l, denied);
     expect_denied(&l, nobodys);
@@ -137,6 +142,8 @@ Test(role, operator_sees_everything_and_decides)
         "SELECT commandbus.extend('fx', 'w', '{}', '{}', 1)",
         "SELECT commandbus.release_unknown('fx', 'w', '{}', '{}')",
         "SELECT commandbus.heartbeat('w')",
+        "SELECT commandbus.retire('w')",
+        "SELECT commandbus.set_fleet_limit('fx', 1)",
         NULL,
     };
     cb_uuid ids[] = { life_into_tsq(""), life_into_tsq(""), life_into_tsq("") };
@@ -206,9 +213,13 @@ Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
         "SELECT commandbus.purge('0 s')",
         "SELECT commandbus.register_domain('mine')",
         "SELECT commandbus.close_batches()",
+        "SELECT commandbus.set_fleet_limit('fx', 1)",
+        "SELECT commandbus.tidy_fleet()",
         NULL,
     };
     login l = login_open("commandbus_monitor");
+    OWNED(cb_rows) workers = NULL;
+    OWNED(cb_rows) domains = NULL;
     OWNED(cb_rows) commands = NULL;
     OWNED(cb_rows) counts = NULL;
     OWNED(cb_rows) queues = NULL;
@@ -222,6 +233,11 @@ Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
     expect_ok(cb_queue_list(l.db, &queues, &e), e);
     expect_ok(cb_batch_list(l.db, NULL, NULL, 0, 0, &batches, &e), e);
     expect_ok(cb_doctor(l.db, &health, &e), e);
+    test_exec(bus.conn, "SELECT commandbus.heartbeat('w', '{\"uptime_seconds\": 5, \"domains\": "
+                        "{\"fx\": {\"slots\": 2}}}')");
+    expect_ok(cb_fleet_workers(l.db, &workers, &e), e);
+    expect_ok(cb_fleet_domains(l.db, &domains, &e), e);
+    test_exec(l.conn, "SELECT * FROM commandbus.fleet");
     test_exec(l.conn, "SELECT * FROM commandbus.worker; SELECT * FROM commandbus.sleeper;"
                       "SELECT event_type, at FROM commandbus.audit;"
                       "SELECT count(*), max(vt) FROM pgmq.q_fx__commands");

@@ -265,7 +265,7 @@ Test(wake_up, is_not_sent_to_a_sleeper_whose_time_is_over_or_who_has_woken)
     expect_next_notify(listener, "marker");
 
     announce_sleeper(60);
-    expect_ok(cb_sleep_end(bus.db, "sleepy", &e), e);
+    expect_ok(cb_sleep_end(bus.db, "sleepy", NULL, 0, &e), e);
     life_send("");
     expect_next_notify(listener, "marker");
     PQfinish(listener);

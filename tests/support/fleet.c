@@ -1,18 +1,12 @@
-/* The limit is a column of commandbus.domain. */
+/* A limit is set before anything is claimed. */
 #include "fleet.h"
-
-#include <stdio.h>
 
 rig limited_rig(int limit, size_t commands)
 {
     rig r = rig_open();
-    char text[16];
+    cb_error e = { 0 };
 
-    snprintf(text, sizeof text, "%d", limit);
-    free(test_value(
-        r.sql,
-        "UPDATE commandbus.domain SET fleet_limit = $1::integer WHERE domain = 'fx' RETURNING 1",
-        text, NULL));
+    cr_assert(cb_fleet_limit_set(r.db, "fx", limit, &e), "%s", e.message);
     if (commands)
         test_send(r.db, commands, NULL);
     return r;

@@ -12,15 +12,17 @@ CB_API bool cb_heartbeat(cb_db *db, const char *worker, const char *details,
 CB_API bool cb_retire(cb_db *db, const char *worker, cb_error *e) CB_NODISCARD;
 
 /* Sets the most leases that a domain may have over the whole fleet; 0 takes the limit away. What is in
- * progress already is counted from then on. Safe to repeat. */
+ * progress already is counted from then on. Safe to repeat, and cheap when nothing changes. CB_AGAIN
+ * when somebody keeps a claim of that domain open for seconds: call again. */
 CB_API bool cb_fleet_limit_set(cb_db *db, const char *domain, int limit, cb_error *e) CB_NODISCARD;
 
-/* Instances: worker, name, host, version, profile, state, domains (JSON), heartbeat_age_seconds,
+/* Instances: worker, name, host, pid, version, profile, state, domains (JSON), heartbeat_age_seconds,
  * started_at. Those silent for longer than a minute say so in state. */
 CB_API bool cb_fleet_workers(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
-/* Domains: domain, instances, slots (the sum of concurrent-messages of live instances), in_flight
- * (as they say), live_leases (as the database says), fleet_limit, depth, visible, oldest_age_seconds,
- * total_sent. */
+/* Domains: domain, instances, slots (the sum of concurrent-messages of live instances), prefetch and
+ * in_flight (as they say), live_leases (as the database says), fleet_limit (0: none), depth, visible,
+ * oldest_age_seconds (since it was sent), waiting_seconds (since the first due message was due),
+ * total_sent. Depths as in cb_queue_sample. */
 CB_API bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
 
 /* One queue in figures, cheap whatever its depth: exact up to 10,000 messages, the server's estimate
@@ -35,7 +37,8 @@ typedef struct {
 CB_API bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n,
                                  cb_error *e) CB_NODISCARD;
 
-/* Forgets sleepers that expired and heartbeats older than a day. *removed may be NULL. */
+/* Forgets sleepers and places of limited domains whose time is over, and heartbeats older than a day.
+ * *removed may be NULL. */
 CB_API bool cb_fleet_tidy(cb_db *db, size_t *removed, cb_error *e) CB_NODISCARD;
 /* Gives commands of `domain` whose message vanished from the queue a new one, 1000 at most. Walks all
  * open commands: for once an hour. *restored may be NULL. */

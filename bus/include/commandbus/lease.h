@@ -35,6 +35,8 @@ CB_API bool cb_lease_release_unknown(cb_db *db, const char *domain, const char *
  * commandbus_<queue> only then. */
 CB_API bool cb_sleep_announce(cb_db *db, const char *worker, const char *const *queues, size_t n,
                               double seconds, cb_error *e) CB_NODISCARD;
-CB_API bool cb_sleep_end(cb_db *db, const char *worker, cb_error *e) CB_NODISCARD;
+/* It woke up: on these queues, or with n = 0 on all of its queues. */
+CB_API bool cb_sleep_end(cb_db *db, const char *worker, const char *const *queues, size_t n,
+                         cb_error *e) CB_NODISCARD;
 
 #endif

@@ -34,10 +34,6 @@ $$;
 CREATE FUNCTION commandbus.capacity_left(domain text, fleet_limit integer) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', 'a domain with a fleet limit is claimed in READ COMMITTED only',
-            'Call receive in a transaction of its own with the default isolation.');
-    END IF;
     PERFORM FROM commandbus.domain d WHERE d.domain = capacity_left.domain FOR NO KEY UPDATE;
     DELETE FROM commandbus.fleet_lease f USING (
         SELECT l.command_id, l.lease_no FROM commandbus.fleet_lease l
@@ -150,7 +146,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    known     commandbus.domain := commandbus.known_domain(receive.domain);
+    known     commandbus.domain;
     lease_end timestamptz := statement_timestamp() + make_interval(secs => receive.vt_seconds);
     taken     record;
     served    integer;
@@ -160,6 +156,13 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_DATA', 'quantity, default_max_attempts and default_timeout_seconds must be '
             'positive, vt_seconds at most a day, and worker a name', 'Correct the call; nothing was claimed.');
     END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', 'claims are made in READ COMMITTED only: an older snapshot does not '
+            'know the fleet''s limit', 'Call receive in a transaction of its own with the default isolation.');
+    END IF;
+    -- Before the limit is read: set_fleet_limit() waits for whoever claims by the old one, and we for it.
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('commandbus.claims.' || receive.domain, 0));
+    known := commandbus.known_domain(receive.domain);
     IF known.fleet_limit > 0 THEN
         quantity := least(quantity, commandbus.capacity_left(receive.domain, known.fleet_limit));
         IF quantity < 1 THEN

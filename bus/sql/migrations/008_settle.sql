@@ -88,7 +88,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    known  commandbus.domain := commandbus.known_domain(settle.domain);
+    known  commandbus.domain;
     n      integer := cardinality(command_ids);
     locked bigint[] := '{}';
     more   bigint[];
@@ -102,11 +102,6 @@ BEGIN
         AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED']) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
             'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
-    END IF;
-
-    IF EXISTS (SELECT FROM unnest(results) r WHERE octet_length(r::text) > known.payload_limit) THEN
-        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('a result has more than %s bytes', known.payload_limit),
-                                  'Keep the result elsewhere and return where; nothing was settled.');
     END IF;
 
     -- Once, in nearly every case. A message that somebody has locked undoes the block (a
@@ -191,6 +186,14 @@ BEGIN
         END;
     END LOOP;
 
+    -- Read only now that the commands are locked: who sets a limit counts what is in progress under the
+    -- same locks, so that we either see the limit here or were not counted.
+    known := commandbus.known_domain(settle.domain);
+    IF EXISTS (SELECT FROM unnest(results) r WHERE octet_length(r::text) > known.payload_limit) THEN
+        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('a result has more than %s bytes', known.payload_limit),
+                                  'Keep the result elsewhere and return where; nothing was settled.');
+    END IF;
+
     IF done.reply_queues IS NOT NULL THEN
         PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies);
     END IF;
@@ -210,6 +213,9 @@ BEGIN
             ) l
             WHERE i.error_code IS DISTINCT FROM 'HANDLER_TIMEOUT') back
         WHERE f.domain = settle.domain AND f.command_id = back.command_id AND f.lease_no = back.lease_no;
+        IF FOUND THEN
+            PERFORM commandbus.wake_for_capacity(settle.domain || '__commands');
+        END IF;
     END IF;
 
     batch_ids := done.batch_ids;

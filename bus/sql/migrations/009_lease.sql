@@ -1,4 +1,4 @@
--- Leases while work runs, sleepers, heartbeats.
+-- Leases while work runs, and sleepers.
 
 -- Moves the end of each lease that the caller still holds. EXTENDED, BUSY (locked: being settled,
 -- most likely) or GONE per item. Never waits.
@@ -8,7 +8,7 @@ RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, p
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    known     commandbus.domain := commandbus.known_domain(extend.domain);
+    known     commandbus.domain;
     lease_end timestamptz := statement_timestamp() + make_interval(secs => extend.vt_seconds);
     done      record;
     states    text[];
@@ -34,6 +34,8 @@ BEGIN
     )
     SELECT array_agg(e.ord::integer) AS ords, array_agg(e.msg_id) AS msg_ids INTO done FROM extended e;
 
+    -- After the commands are locked, as in settle: a limit that was set meanwhile is seen here.
+    known := commandbus.known_domain(extend.domain);
     -- A message that a claim holds just now keeps its vt: the claim finds the lease on the row
     -- renewed and puts the message off itself.
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || extend.domain || '__commands')), 'UPDATE') THEN
@@ -186,13 +188,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     ON CONFLICT (queue_name, worker) DO UPDATE SET expires_at = excluded.expires_at
 $$;
 
-CREATE FUNCTION commandbus.sleep_end(worker text) RETURNS void
+-- It woke up: for all of its queues, or only these.
+CREATE FUNCTION commandbus.sleep_end(worker text, queue_names text[] DEFAULT NULL) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM commandbus.sleeper s WHERE s.worker = sleep_end.worker OR s.expires_at < statement_timestamp() - interval '1 hour'
-$$;
-
-CREATE FUNCTION commandbus.heartbeat(worker text, details jsonb DEFAULT '{}') RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO commandbus.worker (worker, details) VALUES (heartbeat.worker, coalesce(heartbeat.details, '{}'))
-    ON CONFLICT (worker) DO UPDATE SET details = excluded.details, heartbeat_at = statement_timestamp()
+    DELETE FROM commandbus.sleeper s
+    WHERE s.worker = sleep_end.worker AND (sleep_end.queue_names IS NULL OR s.queue_name = ANY (sleep_end.queue_names))
 $$;

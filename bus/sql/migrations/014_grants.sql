@@ -19,10 +19,12 @@ GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.crea
 -- for a process sends commands.
 GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.settle, commandbus.extend,
     commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
+    commandbus.retire, commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
     commandbus.close_batches, commandbus.restore_messages, commandbus.purge
     TO commandbus_worker;
 
 GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages() TO commandbus_monitor, commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.fleet_domains(), commandbus.figure TO commandbus_monitor;
 
 -- Monitoring sees everything but payloads: data, result, headers, custom_data, audit details.
 GRANT SELECT (command_id, correlation_id, batch_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
@@ -37,7 +39,7 @@ GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, compl
 GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, completed, failed, canceled,
               in_troubleshooting, in_progress, pending, created_at, started_at, completed_at)
     ON commandbus.batch_status TO commandbus_monitor;
-GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_lease, commandbus.sleeper, commandbus.worker
+GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_lease, commandbus.sleeper, commandbus.worker, commandbus.fleet
     TO commandbus_monitor;
 
 -- Operators, members of monitoring too, see all and decide about what is stuck.

@@ -1,0 +1,220 @@
+-- The fleet: who is alive, what is limited over all instances, its queues in figures.
+
+CREATE FUNCTION commandbus.heartbeat(worker text, details jsonb DEFAULT '{}') RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO commandbus.worker (worker, details) VALUES (heartbeat.worker, coalesce(heartbeat.details, '{}'))
+    ON CONFLICT (worker) DO UPDATE SET details = excluded.details, heartbeat_at = statement_timestamp()
+$$;
+
+-- A clean end: nobody misses this instance.
+CREATE FUNCTION commandbus.retire(worker text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM commandbus.sleeper s WHERE s.worker = retire.worker;
+    DELETE FROM commandbus.worker w WHERE w.worker = retire.worker
+$$;
+
+-- Forgets sleepers and places whose time is over, and instances silent for a day. Every instance calls
+-- it; what another one holds is skipped.
+CREATE FUNCTION commandbus.tidy_fleet() RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH sleepers AS (
+        DELETE FROM commandbus.sleeper s WHERE s.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM commandbus.sleeper o WHERE o.expires_at <= statement_timestamp() FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    ), places AS (
+        DELETE FROM commandbus.fleet_lease f WHERE f.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM commandbus.fleet_lease o WHERE o.held_until <= statement_timestamp() FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    ), workers AS (
+        DELETE FROM commandbus.worker w WHERE w.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM commandbus.worker o
+            WHERE o.heartbeat_at < statement_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM sleepers) + (SELECT count(*) FROM places) + (SELECT count(*) FROM workers)
+$$;
+
+-- A place of a limited domain came free: an instance that sleeps because there was none need not sleep
+-- out its poll interval, if there is something to claim.
+CREATE FUNCTION commandbus.wake_for_capacity(queue_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_due boolean;
+BEGIN
+    IF EXISTS (SELECT FROM commandbus.sleeper s
+               WHERE s.queue_name = wake_for_capacity.queue_name AND s.expires_at > statement_timestamp())
+       AND has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM pgmq.%I WHERE vt <= statement_timestamp())', 'q_' || queue_name) INTO is_due;
+        IF is_due THEN
+            PERFORM pg_notify('commandbus_' || queue_name, '');
+        END IF;
+    END IF;
+END
+$$;
+
+-- Gives what is in progress its place under a new limit. Under the locks of the commands: a settle or
+-- an extend that comes later sees the limit, one that came before has ended when we look.
+CREATE FUNCTION commandbus.count_leases(domain text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    candidates bigint[];
+BEGIN
+    -- By way of the queue: what is in progress has a message that was read, and there are few.
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || count_leases.domain || '__commands')), 'SELECT') THEN
+        EXECUTE format('SELECT array_agg(msg_id ORDER BY msg_id) FROM pgmq.%I WHERE read_ct > 0',
+                       'q_' || count_leases.domain || '__commands') INTO candidates;
+    END IF;
+    INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, timeout_seconds, held_until)
+    SELECT count_leases.domain, c.command_id, c.lease_no, c.lease_owner, c.timeout_seconds,
+           c.lease_until + make_interval(secs => c.timeout_seconds)
+    FROM unnest(candidates) m(msg_id)
+    CROSS JOIN LATERAL (
+        SELECT c.* FROM commandbus.command_metadata c
+        WHERE c.msg_id = m.msg_id AND c.domain = count_leases.domain AND c.status = 'IN_PROGRESS'
+        FOR SHARE OF c
+    ) c
+    ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- The most leases that a domain may have over the whole fleet, 0 for no limit. True when that changed
+-- something. What is in progress counts at once; above the limit nothing is taken back, but nothing
+-- more is claimed either.
+CREATE FUNCTION commandbus.set_fleet_limit(domain text, fleet_limit integer) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
+DECLARE
+    before integer := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+BEGIN
+    IF (fleet_limit >= 0) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('a fleet limit is 0 (none) or more, not %s', fleet_limit),
+                                  'Correct the call; nothing was changed.');
+    END IF;
+    -- Nearly always: every instance says the same at its start.
+    IF before = fleet_limit THEN
+        RETURN false;
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', 'a fleet limit is set in READ COMMITTED only',
+            'Call set_fleet_limit in a transaction of its own with the default isolation.');
+    END IF;
+
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.claims.' || set_fleet_limit.domain, 0));
+        before := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+        UPDATE commandbus.domain d SET fleet_limit = set_fleet_limit.fleet_limit WHERE d.domain = set_fleet_limit.domain;
+        IF before = 0 THEN
+            PERFORM commandbus.count_leases(set_fleet_limit.domain);
+        ELSIF set_fleet_limit.fleet_limit = 0 THEN
+            -- What is in progress is counted anew with the next limit; silent holders stay until their time is over.
+            DELETE FROM commandbus.fleet_lease f USING commandbus.command_metadata c
+            WHERE f.domain = set_fleet_limit.domain AND c.command_id = f.command_id AND c.domain = f.domain
+              AND c.lease_no = f.lease_no AND c.status = 'IN_PROGRESS';
+        END IF;
+    EXCEPTION WHEN lock_not_available THEN
+        -- The same class as any lock that was not to be had: the call may succeed a moment later.
+        RAISE EXCEPTION 'the fleet limit of ''%'' was not set: a claim or a settle of that domain is open for more than 3 s',
+                        set_fleet_limit.domain
+        USING ERRCODE = 'lock_not_available',
+              HINT = 'Call again; commandbus doctor shows long transactions and who holds them.';
+    END;
+    PERFORM commandbus.wake_sleepers(set_fleet_limit.domain || '__commands');
+    RETURN before <> set_fleet_limit.fleet_limit;
+END
+$$;
+
+-- One queue, cheap whatever its depth: counted up to 10,000, beyond that as the statistics have it.
+-- waiting_seconds is how long the first due message has been due. NULLs when the queue is gone.
+CREATE FUNCTION commandbus.queue_sample(queue_name text, OUT depth bigint, OUT visible bigint,
+    OUT oldest_age_seconds double precision, OUT waiting_seconds double precision, OUT total_sent bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    enough    constant bigint := 10000;
+    invisible bigint;
+BEGIN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') IS NOT TRUE THEN
+        RETURN;
+    END IF;
+    EXECUTE format('SELECT (SELECT count(*) FROM (SELECT FROM pgmq.%1$I LIMIT $1 + 1) a), '
+                   '(SELECT count(*) FROM (SELECT FROM pgmq.%1$I WHERE vt > statement_timestamp() LIMIT $1 + 1) i), '
+                   '(SELECT extract(epoch FROM statement_timestamp() - enqueued_at) FROM pgmq.%1$I '
+                   '     WHERE isfinite(enqueued_at) ORDER BY msg_id LIMIT 1), '
+                   '(SELECT extract(epoch FROM statement_timestamp() - vt) FROM pgmq.%1$I '
+                   '     WHERE vt <= statement_timestamp() AND vt > ''-infinity'' ORDER BY vt LIMIT 1), '
+                   '(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.%2$I)',
+                   'q_' || queue_name, 'q_' || queue_name || '_msg_id_seq')
+    INTO depth, invisible, oldest_age_seconds, waiting_seconds, total_sent USING enough;
+    IF depth > enough THEN
+        depth := greatest(pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'q_' || queue_name))), enough);
+    END IF;
+    -- Two reads of a queue that moves may disagree by a few.
+    visible := greatest(depth - invisible, 0);
+END
+$$;
+
+-- For the metrics of a worker: depth -1 for a queue that is gone.
+CREATE FUNCTION commandbus.queue_samples(domains text[])
+RETURNS TABLE (domain text, depth bigint, oldest_due_seconds double precision)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.domain, coalesce(s.depth, -1), coalesce(s.waiting_seconds, 0)
+    FROM unnest(domains) WITH ORDINALITY d(domain, ord) CROSS JOIN LATERAL commandbus.queue_sample(d.domain || '__commands') s
+    ORDER BY d.ord
+$$;
+
+-- A number of a heartbeat, or NULL: what an instance writes of itself must not break what reads it.
+CREATE FUNCTION commandbus.figure(details jsonb, key text) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE jsonb_typeof(details -> key) WHEN 'number'
+           THEN greatest(least((details ->> key)::numeric, 1e15), -1e15)::bigint END
+$$;
+
+-- One row an instance and domain, as the heartbeats have it. Silent: none for a minute.
+CREATE VIEW commandbus.fleet AS
+SELECT w.worker, w.heartbeat_at >= statement_timestamp() - interval '60 seconds' AS live, d.domain,
+       coalesce(commandbus.figure(d.said, 'slots'), 0) AS slots,
+       coalesce(commandbus.figure(d.said, 'prefetch'), 0) AS prefetch,
+       coalesce(commandbus.figure(d.said, 'in_flight'), 0) AS in_flight,
+       commandbus.figure(d.said, 'fleet_limit') AS fleet_limit
+FROM commandbus.worker w
+CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(w.details -> 'domains') WHEN 'object' THEN w.details -> 'domains'
+                              ELSE '{}' END) d(domain, said);
+
+-- Leases as the database says: places of a limited domain, silent holders' too; else commands whose
+-- lease runs.
+CREATE FUNCTION commandbus.live_leases(domain text, fleet_limit integer) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    leases bigint := 0;
+BEGIN
+    IF fleet_limit > 0 THEN
+        RETURN (SELECT count(*) FROM commandbus.fleet_lease f
+                WHERE f.domain = live_leases.domain AND f.held_until > statement_timestamp());
+    END IF;
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || live_leases.domain || '__commands')), 'SELECT') THEN
+        EXECUTE format('SELECT count(*) FROM pgmq.%I q CROSS JOIN LATERAL ('
+                       '    SELECT FROM commandbus.command_metadata c WHERE c.msg_id = q.msg_id AND c.domain = $1 '
+                       '        AND c.status = ''IN_PROGRESS'' AND c.lease_until > statement_timestamp() LIMIT 1) c '
+                       'WHERE q.vt > statement_timestamp() AND q.read_ct > 0', 'q_' || live_leases.domain || '__commands')
+        INTO leases USING live_leases.domain;
+    END IF;
+    RETURN leases;
+END
+$$;
+
+-- Each domain: what its live instances offer and say, what the database says, and what waits.
+CREATE FUNCTION commandbus.fleet_domains()
+RETURNS TABLE (domain text, instances bigint, slots bigint, prefetch bigint, in_flight bigint, live_leases bigint,
+               fleet_limit integer, depth bigint, visible bigint, oldest_age_seconds double precision,
+               waiting_seconds double precision, total_sent bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.domain, said.instances, said.slots, said.prefetch, said.in_flight,
+           commandbus.live_leases(d.domain, d.fleet_limit), d.fleet_limit,
+           s.depth, s.visible, s.oldest_age_seconds, s.waiting_seconds, s.total_sent
+    FROM commandbus.domain d
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS instances, coalesce(sum(f.slots), 0)::bigint AS slots,
+               coalesce(sum(f.prefetch), 0)::bigint AS prefetch, coalesce(sum(f.in_flight), 0)::bigint AS in_flight
+        FROM commandbus.fleet f WHERE f.domain = d.domain AND f.live
+    ) said
+    CROSS JOIN LATERAL commandbus.queue_sample(d.domain || '__commands') s
+    ORDER BY d.domain
+$$;

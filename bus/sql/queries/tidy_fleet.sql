@@ -1,0 +1,2 @@
+-- No parameters. How many rows went.
+SELECT commandbus.tidy_fleet()

@@ -1,0 +1,67 @@
+/* The thread that settles outcomes with effects: each in a transaction of its own, on a connection of
+ * its own, because an effect may wait for a lock and plain outcomes must not wait with it. Connects when
+ * the first one comes. */
+#include "clock.h"
+#include "engine.h"
+
+enum {
+    MOST_TRIES = 30
+};
+
+/* It never got its locks: to be run again, like any other transient failure. */
+static void give_up(cb_worker *w, outcome *o)
+{
+    cb_settlement *s = &o->settlement;
+
+    s->outcome = CB_TRANSIENT;
+    s->result = NULL;
+    s->error_code = "EFFECT_FAILED";
+    s->error_message = "its effects did not get their locks in time";
+    s->retry_seconds = served_backoff(o->job->domain, o->job->command->attempt);
+    outcomes_put(&w->settling, o);
+}
+
+static void settle_one(cb_worker *w, outcome *o)
+{
+    db_link *link = &w->links[LINK_EFFECT];
+    cb_error e = { 0 };
+    int64_t from = now_ns();
+
+    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context, 0, &e)) {
+        link_failed(link, &e, "settle");
+        if (e.code == CB_AGAIN && ++o->tries >= MOST_TRIES)
+            give_up(w, o);
+        else
+            outcomes_put(&w->effecting, o); /* behind the others */
+        return;
+    }
+    link_worked(link);
+    metrics_settle(w->metrics, 1, (now_ns() - from) / 1000);
+    if (o->settlement.verdict == CB_BUSY) {
+        outcomes_put(&w->effecting, o);
+        worker_pause(w, 0.005);
+        return;
+    }
+    outcome_settled(w, o);
+    claim_freed(w);
+    if (atomic_load(&w->stopping))
+        worker_changed(w);
+}
+
+void *effect_thread(void *worker)
+{
+    cb_worker *w = worker;
+    db_link *link = &w->links[LINK_EFFECT];
+    cb_error e;
+    outcome *o;
+
+    while (outcomes_take(&w->effecting, &o, 1, 0) > 0) {
+        if (!link->db && !link_open(link, &e))
+            emit(w, CB_LEVEL_WARN, "connection.failed", .connection = link_names[LINK_EFFECT],
+                 .error = e.message, .hint = e.hint);
+        if (!link_ready(link, NULL))
+            break;
+        settle_one(w, o);
+    }
+    return NULL;
+}

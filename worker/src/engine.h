@@ -1,0 +1,138 @@
+/* The worker from inside: what its threads share.
+ *
+ *     listen ──hint──▶ claim ──jobs──▶ slots ──outcomes──▶ settle ──places──▶ claim
+ *                                        │                 effect (outcomes with effects)
+ *       watch: timeouts                  renew: leases     keep: heartbeat, samples, house
+ *
+ * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
+ * order in which they may be taken: life → domain → queue of outcomes, claimer. None is held while the
+ * database is asked. */
+#ifndef WORKER_ENGINE_H
+#define WORKER_ENGINE_H
+
+#include <commandbus/listen.h>
+#include <commandbus/worker.h>
+#include <stdatomic.h>
+
+#include "link.h"
+#include "metrics.h"
+#include "outcomes.h"
+#include "served.h"
+
+/* What the claimer thinks of a domain. */
+typedef struct {
+    served *domain;
+    cb_receiver *receiver;
+    bool hinted;      /* somebody sent something, or said so */
+    bool hot;         /* the last claim got all it asked for: there is more */
+    int64_t poll_at;  /* when to look next, hint or not */
+    double poll_wait; /* seconds, doubling up to the poll interval */
+    int hits;         /* claims that found something, each soon after the one before */
+    int64_t last_hit;
+    int64_t announced; /* a sleeper row is there until then */
+} claim_place;
+
+typedef struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    claim_place
+        *places; /* one a domain; `hinted` is guarded by the mutex, the rest is the claimer's */
+    size_t turn; /* whose turn it is to be looked at first */
+    bool waiting;
+    int64_t
+        sweep_at; /* when to look once more for leases whose claim's answer was lost; 0: never */
+    int sweeps;   /* left */
+} claimer;
+
+/* Renewals that somebody waits for. */
+typedef struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool wanted, all; /* do not wait for the next regular one; and leave nothing out */
+    uint64_t rounds;  /* successful ones */
+} renewer;
+
+struct cb_worker {
+    char *id, *name, *profile, *host;
+    char *url, *listen_url;
+    char *keep_commands, *keep_audit, *keep_archives;
+    double kill_grace_seconds, unknown_grace_seconds;
+    size_t result_limit, stack_bytes;
+    cb_event_fn *on_event;
+    void *on_event_arg;
+    cb_level event_level;
+    int64_t opened_at;
+
+    served *domains;
+    size_t n_domains;
+    metrics *metrics;
+    db_link links[LINKS];
+
+    claimer claims;
+    renewer renewals;
+    outcomes settling, effecting;
+    pthread_mutex_t listening;
+    cb_listener *listener; /* while its thread has one; guarded by `listening` */
+    atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
+
+    pthread_mutex_t pausing; /* for worker_pause */
+    pthread_cond_t unpause;
+    pthread_mutex_t life;   /* guards what follows, and start against stop */
+    pthread_cond_t changed; /* a job ended, or one of the flags below was set */
+    pthread_t threads[8];
+    size_t n_threads;
+    bool started;          /* threads are there */
+    atomic_bool running;   /* started and not told to stop */
+    atomic_bool stopping;  /* no new claims */
+    atomic_bool ending;    /* every thread is to end */
+    atomic_bool abandoned; /* stop now: what is not settled by now stays with the leases */
+    atomic_bool broken;    /* a handler does not return */
+};
+
+/* ---- the threads: each runs until w->ending, or its queue ended ---- */
+void *claim_thread(void *worker);
+void *settle_thread(void *worker);
+void *effect_thread(void *worker);
+void *renew_thread(void *worker);
+void *watch_thread(void *worker);
+void *listen_thread(void *worker);
+void *keep_thread(void *worker);
+void *slot_thread(void *served_domain);
+
+/* ---- what they ask of each other ---- */
+bool claims_init(cb_worker *w, cb_error *e);
+void claims_done(cb_worker *w);
+/* Something may be there for domain i. */
+void claim_hint(cb_worker *w, size_t domain);
+/* A place became free. */
+void claim_freed(cb_worker *w);
+
+/* A verdict came: counts, tells, and ends the job if that was its last outcome. */
+void outcome_settled(cb_worker *w, outcome *o);
+/* Settles a job that never entered its handler. */
+void job_give_back(job *j);
+
+/* Renews at once; the caller does not wait. */
+void renew_soon(cb_worker *w);
+/* True once a renewal round that began after the call has succeeded; false when the worker ends. */
+bool renew_wait(cb_worker *w);
+
+/* Stops now if it runs, and waits for every thread. */
+void worker_end(cb_worker *w);
+
+/* Sleeps so long, or until the worker ends: then false. */
+bool worker_pause(cb_worker *w, double seconds);
+void worker_changed(cb_worker *w);
+
+/* The host of a running job's context; its arg is the job. */
+extern const cb_host job_host;
+
+/* ---- events ---- */
+void worker_emit(cb_worker *w, const cb_event *event);
+#define emit(w, lvl, what, ...)                                                           \
+    do {                                                                                  \
+        if ((w)->on_event && (lvl) >= (w)->event_level)                                   \
+            worker_emit((w), &(cb_event){ .level = (lvl), .name = (what), __VA_ARGS__ }); \
+    } while (0)
+
+#endif

@@ -1,0 +1,181 @@
+/* The keeping thread: heartbeat, samples of the queues, and house: batches to close, retention, lost
+ * messages, rows of workers that died. Every instance does it, none leads: each step takes what nobody
+ * else has locked, and different instances begin at different moments. */
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <commandbus/batch.h>
+#include <commandbus/fleet.h>
+#include <commandbus/purge.h>
+#include <commandbus/version.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "keep.h"
+
+static const double heartbeat_seconds = 5, sample_seconds = 10, house_seconds = 60,
+                    restore_seconds = 3600;
+/* One round of housekeeping leaves the rest to the next after so many batches of rows. */
+enum {
+    PURGE_ROUNDS = 20
+};
+
+static json_object *domain_details(served *d, int64_t settled)
+{
+    json_object *o = json_object_new_object();
+
+    pthread_mutex_lock(&d->mutex);
+    size_t running = d->running;
+    pthread_mutex_unlock(&d->mutex);
+    json_object_object_add(o, "slots", json_object_new_int(d->slots));
+    json_object_object_add(o, "prefetch", json_object_new_int(d->places - d->slots));
+    json_object_object_add(o, "in_flight",
+                           json_object_new_int64((int64_t)atomic_load(&d->in_flight)));
+    json_object_object_add(o, "running", json_object_new_int64((int64_t)running));
+    json_object_object_add(o, "fleet_limit",
+                           d->fleet_limit < 0 ? NULL : json_object_new_int(d->fleet_limit));
+    json_object_object_add(o, "visibility_timeout", json_object_new_double(d->vt_seconds));
+    json_object_object_add(o, "settled", json_object_new_int64(settled));
+    return o;
+}
+
+static const char *state_of(const cb_worker *w)
+{
+    if (atomic_load(&w->stopping))
+        return "draining";
+    return cb_worker_is_ready(w, NULL, 0) ? "running" : "unready";
+}
+
+static void text(json_object *o, const char *key, const char *value)
+{
+    json_object_object_add(o, key, value ? json_object_new_string(value) : NULL);
+}
+
+bool keep_heartbeat(cb_worker *w, cb_error *e)
+{
+    OWNED(json_object) details = json_object_new_object();
+    json_object *domains = json_object_new_object();
+
+    text(details, "name", w->name);
+    text(details, "host", w->host);
+    json_object_object_add(details, "pid", json_object_new_int(getpid()));
+    text(details, "version", cb_version_string());
+    text(details, "profile", w->profile);
+    text(details, "state", state_of(w));
+    json_object_object_add(details, "uptime_seconds",
+                           json_object_new_int64((now_ns() - w->opened_at) / 1000000000));
+    for (size_t i = 0; i < w->n_domains; i++)
+        json_object_object_add(domains, w->domains[i].name,
+                               domain_details(&w->domains[i], metrics_settled(w->metrics, i)));
+    json_object_object_add(details, "domains", domains);
+    return cb_heartbeat(w->links[LINK_KEEP].db, w->id,
+                        json_object_to_json_string_ext(details, JSON_C_TO_STRING_PLAIN), e);
+}
+
+static bool take_samples(cb_worker *w, cb_error *e)
+{
+    cb_queue_sample *samples = calloc(w->n_domains + 1, sizeof *samples);
+
+    for (size_t i = 0; samples && i < w->n_domains; i++)
+        samples[i].domain = w->domains[i].name;
+    bool ok = samples && cb_queue_sample_many(w->links[LINK_KEEP].db, samples, w->n_domains, e);
+    for (size_t i = 0; ok && i < w->n_domains; i++)
+        metrics_sample(w->metrics, i, &samples[i]);
+    free(samples);
+    return ok;
+}
+
+/* Retention, some batches of rows at a time, so that heartbeats go on. */
+static bool purge(cb_worker *w, int64_t *rows, cb_error *e)
+{
+    cb_purge_options options = { .commands = w->keep_commands,
+                                 .audit = w->keep_audit,
+                                 .archives = w->keep_archives };
+    cb_purge_counts counts = { 0 };
+    int64_t last = 1;
+
+    if (!w->keep_commands && !w->keep_audit && !w->keep_archives)
+        return true;
+    for (int i = 0; i < PURGE_ROUNDS && last > 0 && !atomic_load(&w->ending); i++) {
+        if (!cb_purge(w->links[LINK_KEEP].db, &options, &counts, e))
+            return false;
+        last = counts.commands + counts.batches + counts.audit + counts.archives;
+        *rows += last;
+    }
+    return true;
+}
+
+static bool keep_house(cb_worker *w, cb_error *e)
+{
+    size_t closed = 0;
+    int64_t purged = 0;
+
+    if (!cb_batch_close(w->links[LINK_KEEP].db, NULL, 0, &closed, e) ||
+        !cb_fleet_tidy(w->links[LINK_KEEP].db, NULL, e) || !purge(w, &purged, e))
+        return false;
+    metrics_housekeeping(w->metrics, (int64_t)closed, purged, 0);
+    if (closed > 0 || purged > 0)
+        emit(w, CB_LEVEL_INFO, "house.kept", .count = purged, .in_flight = 0,
+             .outcome = closed > 0 ? "batches closed" : NULL);
+    return true;
+}
+
+static bool restore_messages(cb_worker *w, cb_error *e)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        size_t restored = 0;
+        if (!cb_messages_restore(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e))
+            return false;
+        if (restored == 0)
+            continue;
+        metrics_housekeeping(w->metrics, 0, 0, (int64_t)restored);
+        emit(w, CB_LEVEL_WARN, "messages.restored", .domain = w->domains[i].name,
+             .count = (int64_t)restored,
+             .hint = "their messages had vanished from the queue: did somebody purge it by hand?");
+    }
+    return true;
+}
+
+static const struct {
+    bool (*run)(cb_worker *w, cb_error *e);
+    const char *name;
+    const double *every;
+} chores[] = {
+    { keep_heartbeat, "heartbeat", &heartbeat_seconds },
+    { take_samples, "sample", &sample_seconds },
+    { keep_house, "house", &house_seconds },
+    { restore_messages, "restore", &restore_seconds },
+};
+enum {
+    CHORES = sizeof chores / sizeof *chores
+};
+
+void *keep_thread(void *worker)
+{
+    cb_worker *w = worker;
+    db_link *link = &w->links[LINK_KEEP];
+    int64_t due[CHORES], now = now_ns();
+
+    for (size_t i = 0; i < CHORES; i++) /* not all instances of a rollout at the same moment */
+        due[i] = *chores[i].every <= sample_seconds
+                     ? now
+                     : now + (now / 1000) % seconds_to_ns(*chores[i].every);
+    while (link_ready(link, NULL)) {
+        int64_t next = now_ns() + seconds_to_ns(heartbeat_seconds);
+        for (size_t i = 0; i < CHORES && atomic_load(&link->up); i++) {
+            cb_error e = { 0 };
+            if (now_ns() >= due[i]) {
+                due[i] = now_ns() + seconds_to_ns(*chores[i].every);
+                if (chores[i].run(w, &e))
+                    link_worked(link);
+                else
+                    link_failed(link, &e, chores[i].name);
+            }
+            next = due[i] < next ? due[i] : next;
+        }
+        if (!worker_pause(w, ns_to_ms(next - now_ns()) / 1e3))
+            break;
+    }
+    return NULL;
+}

@@ -1,0 +1,10 @@
+/* What the start needs of the keeping thread. */
+#ifndef WORKER_KEEP_H
+#define WORKER_KEEP_H
+
+#include "engine.h"
+
+/* Says that this worker is alive, on the link of that name. */
+bool keep_heartbeat(cb_worker *w, cb_error *e);
+
+#endif

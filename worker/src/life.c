@@ -1,0 +1,255 @@
+/* Starting and stopping. */
+#include <commandbus/domain.h>
+#include <commandbus/version.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "keep.h"
+
+bool worker_pause(cb_worker *w, double seconds)
+{
+    int64_t until = now_ns() + seconds_to_ns(seconds);
+
+    pthread_mutex_lock(&w->pausing);
+    for (int64_t left; !atomic_load(&w->ending) && (left = until - now_ns()) > 0;)
+        waiting_for(&w->unpause, &w->pausing, left);
+    pthread_mutex_unlock(&w->pausing);
+    return !atomic_load(&w->ending);
+}
+
+void worker_changed(cb_worker *w)
+{
+    pthread_mutex_lock(&w->life);
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->life);
+}
+
+/* ---- starting ---- */
+
+static bool prepare_database(cb_worker *w, cb_error *e)
+{
+    cb_db *db = w->links[LINK_KEEP].db;
+
+    if (!cb_db_check_schema(db, e))
+        return false;
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        if (!cb_domain_register(db, d->name, NULL, e) ||
+            (d->fleet_limit >= 0 && !cb_fleet_limit_set(db, d->name, d->fleet_limit, e)))
+            return cb_fail_while(e, "preparing domain '%s'", d->name);
+    }
+    return keep_heartbeat(w, e);
+}
+
+static bool connect_all(cb_worker *w, cb_error *e)
+{
+    static const link_name at_start[] = { LINK_KEEP, LINK_RENEW, LINK_SETTLE, LINK_CLAIM };
+
+    for (size_t i = 0; i < CB_COUNT(at_start); i++) {
+        if (!link_open(&w->links[at_start[i]], e) ||
+            (at_start[i] == LINK_KEEP && !prepare_database(w, e)))
+            return false;
+    }
+    return true;
+}
+
+static bool fail_thread(cb_worker *w, int error, cb_error *e)
+{
+    size_t wanted = 0, got = 0;
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        wanted += (size_t)w->domains[i].slots;
+        got += w->domains[i].n_threads;
+    }
+    cb_fail(e, CB_MEMORY, "this machine gave %zu of %zu slots: %s", got, wanted, strerror(error));
+    snprintf(e->hint, sizeof e->hint,
+             "Lower domains.<d>.concurrent-messages, or raise the limit of threads (ulimit -u, the "
+             "pids limit of the container).");
+    return false;
+}
+
+static bool start_slots(cb_worker *w, cb_error *e)
+{
+    pthread_attr_t attr;
+    int error = 0;
+
+    pthread_attr_init(&attr);
+    if (pthread_attr_setstacksize(&attr, w->stack_bytes) != 0)
+        error = EINVAL;
+    for (size_t i = 0; i < w->n_domains && !error; i++) {
+        served *d = &w->domains[i];
+        d->giving_back = d->ending = false;
+        for (d->n_threads = 0; d->n_threads < (size_t)d->slots && !error;) {
+            error = pthread_create(&d->threads[d->n_threads], &attr, slot_thread, d);
+            d->n_threads += !error;
+        }
+    }
+    pthread_attr_destroy(&attr);
+    return error ? fail_thread(w, error, e) : true;
+}
+
+/* The claimer last: nothing is claimed before all the rest runs. */
+static bool start_threads(cb_worker *w, cb_error *e)
+{
+    static void *(*const all[])(void *) = { settle_thread, effect_thread, renew_thread,
+                                            watch_thread,  listen_thread, keep_thread,
+                                            claim_thread };
+
+    if (!start_slots(w, e))
+        return false;
+    for (size_t i = 0; i < CB_COUNT(all); i++) {
+        int error = pthread_create(&w->threads[w->n_threads], NULL, all[i], w);
+        if (error)
+            return fail_thread(w, error, e);
+        w->n_threads++;
+    }
+    return true;
+}
+
+/* Ends every thread and waits for it: first the slots, whose outcomes are still settled. */
+static void end_threads(cb_worker *w)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        pthread_mutex_lock(&d->mutex);
+        d->ending = true;
+        pthread_cond_broadcast(&d->work);
+        pthread_mutex_unlock(&d->mutex);
+    }
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        for (; d->n_threads > 0; d->n_threads--)
+            pthread_join(d->threads[d->n_threads - 1], NULL);
+    }
+    outcomes_end(&w->effecting);
+    outcomes_end(&w->settling);
+
+    pthread_mutex_lock(&w->pausing);
+    atomic_store(&w->ending, true);
+    pthread_cond_broadcast(&w->unpause);
+    pthread_mutex_unlock(&w->pausing);
+    claim_freed(w);
+    renew_soon(w);
+    pthread_mutex_lock(&w->listening);
+    if (w->listener)
+        cb_listener_wake(w->listener);
+    pthread_mutex_unlock(&w->listening);
+    for (; w->n_threads > 0; w->n_threads--)
+        pthread_join(w->threads[w->n_threads - 1], NULL);
+}
+
+static void reset(cb_worker *w)
+{
+    atomic_store(&w->stopping, false);
+    atomic_store(&w->ending, false);
+    atomic_store(&w->abandoned, false);
+    atomic_store(&w->broken, false);
+    atomic_store(&w->hears, false);
+    w->settling.ending = w->effecting.ending = false;
+    for (size_t i = 0; i < w->n_domains; i++) {
+        claim_place *p = &w->claims.places[i];
+        p->hinted = p->hot = false;
+        p->poll_at = p->announced = 0;
+        p->poll_wait = 0;
+    }
+}
+
+static void close_links(cb_worker *w)
+{
+    for (int i = 0; i < LINKS; i++)
+        link_done(&w->links[i]);
+}
+
+/* With `life` held. */
+static void tear_down(cb_worker *w)
+{
+    cb_error e;
+
+    end_threads(w);
+    if (w->links[LINK_KEEP].db && !cb_db_is_lost(w->links[LINK_KEEP].db))
+        (void)!cb_retire(w->links[LINK_KEEP].db, w->id, &e);
+    close_links(w);
+    w->started = false;
+}
+
+bool cb_worker_start(cb_worker *w, cb_error *e)
+{
+    pthread_mutex_lock(&w->life);
+    if (w->started) {
+        pthread_mutex_unlock(&w->life);
+        emit(w, CB_LEVEL_WARN, "worker.already_started", .address = NULL);
+        return true;
+    }
+    reset(w);
+    bool ok = connect_all(w, e) && start_threads(w, e);
+    if (ok) {
+        w->started = true;
+        atomic_store(&w->running, true);
+    } else {
+        tear_down(w);
+    }
+    pthread_mutex_unlock(&w->life);
+    return ok;
+}
+
+/* ---- stopping ---- */
+
+static void begin_to_stop(cb_worker *w)
+{
+    atomic_store(&w->running, false);
+    if (atomic_exchange(&w->stopping, true))
+        return;
+    emit(w, CB_LEVEL_INFO, "worker.draining", .in_flight = (int64_t)cb_worker_in_flight(w, NULL));
+    for (size_t i = 0; i < w->n_domains; i++)
+        served_give_back(&w->domains[i], job_give_back);
+}
+
+bool cb_worker_stop(cb_worker *w, double timeout_seconds)
+{
+    int64_t until = now_ns() + seconds_to_ns(timeout_seconds);
+
+    pthread_mutex_lock(&w->life);
+    if (!w->started) {
+        pthread_mutex_unlock(&w->life);
+        return true;
+    }
+    pthread_mutex_unlock(&w->life);
+    begin_to_stop(w);
+
+    pthread_mutex_lock(&w->life);
+    for (int64_t left; w->started && cb_worker_in_flight(w, NULL) > 0 &&
+                       !atomic_load(&w->abandoned) && (left = until - now_ns()) > 0;)
+        waiting_for(&w->changed, &w->life, left);
+    bool drained = cb_worker_in_flight(w, NULL) == 0;
+    if (w->started && drained)
+        tear_down(w);
+    pthread_mutex_unlock(&w->life);
+    emit(w, drained ? CB_LEVEL_INFO : CB_LEVEL_WARN,
+         drained ? "worker.stopped" : "worker.undrained",
+         .in_flight = (int64_t)cb_worker_in_flight(w, NULL));
+    return drained;
+}
+
+void cb_worker_stop_now(cb_worker *w)
+{
+    if (!atomic_load(&w->running) && !atomic_load(&w->stopping))
+        return;
+    begin_to_stop(w);
+    atomic_store(&w->abandoned, true);
+    worker_changed(w);
+    /* What has an outcome already is written, if that is a matter of a moment. */
+    for (int i = 0; i < 100 && outcomes_count(&w->settling) > 0; i++)
+        worker_pause(w, 0.01);
+}
+
+void worker_end(cb_worker *w)
+{
+    cb_worker_stop_now(w);
+    pthread_mutex_lock(&w->life);
+    if (w->started)
+        tear_down(w);
+    pthread_mutex_unlock(&w->life);
+}

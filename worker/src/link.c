@@ -1,0 +1,105 @@
+/* A connection that comes back. Backs off 1 s, 2 s … 30 s, ±10 % so that a fleet does not come back in
+ * step; renewal is quicker, for leases run out meanwhile. */
+#include "link.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "engine.h"
+
+void link_init(db_link *l, cb_worker *w, link_name name)
+{
+    l->worker = w;
+    l->name = name;
+    l->first_wait = name == LINK_RENEW ? 0.1 : 1;
+    l->longest_wait = name == LINK_RENEW ? 2 : 30;
+    l->wait_seconds = l->first_wait;
+    atomic_init(&l->up, false);
+}
+
+void link_done(db_link *l)
+{
+    cb_db_free(l->db);
+    l->db = NULL;
+    atomic_store(&l->up, false);
+}
+
+static void is_up(db_link *l, bool up)
+{
+    atomic_store(&l->up, up);
+    metrics_link_up(l->worker->metrics, l->name, up);
+}
+
+bool link_open(db_link *l, cb_error *e)
+{
+    l->wait_seconds = l->first_wait;
+    if (!cb_db_open(l->worker->url, &l->db, e))
+        return false;
+    is_up(l, true);
+    return true;
+}
+
+/* 0.9 to 1.1, from the low bits of the clock: nothing here needs better chance. */
+static double jitter(void)
+{
+    return 0.9 + (double)((now_ns() / 1000) % 1000) / 5000;
+}
+
+static bool back_off(db_link *l)
+{
+    double seconds = l->wait_seconds * jitter();
+
+    l->wait_seconds *= 2;
+    if (l->wait_seconds > l->longest_wait)
+        l->wait_seconds = l->longest_wait;
+    return worker_pause(l->worker, seconds);
+}
+
+void link_failed(db_link *l, const cb_error *e, const char *doing)
+{
+    bool lost = e->code == CB_LOST || cb_db_is_lost(l->db);
+
+    /* Serialisation failures and the like are part of the game: the same call again, soon. */
+    if (e->code == CB_AGAIN && !lost) {
+        emit(l->worker, CB_LEVEL_DEBUG, "database.again", .connection = link_names[l->name],
+             .error = e->message, .error_code = e->sqlstate);
+        worker_pause(l->worker, 0.02);
+        return;
+    }
+    emit(l->worker, CB_LEVEL_WARN, lost ? "connection.lost" : "database.refused",
+         .connection = link_names[l->name], .error = e->message, .hint = e->hint,
+         .error_code = e->sqlstate, .outcome = doing);
+    is_up(l, false);
+}
+
+void link_worked(db_link *l)
+{
+    l->wait_seconds = l->first_wait;
+}
+
+bool link_ready(db_link *l, bool *anew)
+{
+    cb_worker *w = l->worker;
+    cb_error e = { 0 };
+
+    if (anew)
+        *anew = false;
+    while (!atomic_load(&l->up)) {
+        if (!back_off(l))
+            return false;
+        bool works = !l->db ? cb_db_open(w->url, &l->db, &e)
+                            : !cb_db_is_lost(l->db) || cb_db_reconnect(l->db, &e);
+        if (!works) {
+            emit(w, CB_LEVEL_WARN, "connection.failed", .connection = link_names[l->name],
+                 .error = e.message, .hint = e.hint, .retry_seconds = l->wait_seconds);
+            continue;
+        }
+        is_up(l, true);
+        metrics_reconnect(w->metrics, l->name);
+        emit(w, CB_LEVEL_INFO, "connection.restored", .connection = link_names[l->name]);
+        if (anew)
+            *anew = true;
+        return true;
+    }
+    return true;
+}

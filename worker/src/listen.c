@@ -1,0 +1,112 @@
+/* The listening thread: turns notifications into hints. It proves once a minute that it hears; while it
+ * does not, nobody is announced as sleeping and domains are polled. */
+#include <stdlib.h>
+
+#include "clock.h"
+#include "engine.h"
+
+static const double prove_seconds = 60;
+static const double longest_wait = 30;
+
+static void listener_set(cb_worker *w, cb_listener *l)
+{
+    pthread_mutex_lock(&w->listening);
+    w->listener = l;
+    pthread_mutex_unlock(&w->listening);
+}
+
+static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
+{
+    bool heard = false;
+
+    if (!cb_listener_prove(l, 5000, &heard, e))
+        return false;
+    if (!heard)
+        return cb_fail(e, CB_LOST, "notifications do not arrive on this connection");
+    if (!atomic_exchange(&w->hears, true)) {
+        emit(w, CB_LEVEL_INFO, "listen.hears", .connection = link_names[LINK_LISTEN]);
+        /* What was sent while nobody listened. */
+        for (size_t i = 0; i < w->n_domains; i++)
+            claim_hint(w, i);
+    }
+    return true;
+}
+
+static bool listen_on(cb_worker *w, cb_listener *l, cb_error *e)
+{
+    bool *woken = calloc(w->n_domains + 1, sizeof *woken), any = false, ok = woken != NULL;
+    int64_t prove_at = 0;
+
+    while (ok && !atomic_load(&w->ending)) {
+        int64_t now = now_ns();
+        if (now >= prove_at) {
+            prove_at = now + seconds_to_ns(prove_seconds);
+            ok = prove(w, l, e);
+            continue;
+        }
+        ok = cb_listener_wait(l, (int)((prove_at - now) / 1000000) + 1, woken, &any, e);
+        for (size_t i = 0; ok && any && i < w->n_domains; i++) {
+            if (woken[i]) {
+                metrics_notified(w->metrics);
+                claim_hint(w, i);
+            }
+        }
+    }
+    free(woken);
+    return ok;
+}
+
+static bool wants_to_listen(const cb_worker *w)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        if (w->domains[i].notify)
+            return true;
+    }
+    return false;
+}
+
+static cb_listener *connect_listener(cb_worker *w, cb_error *e)
+{
+    const char **queues = calloc(w->n_domains + 1, sizeof *queues);
+    cb_listener *l = NULL;
+
+    for (size_t i = 0; queues && i < w->n_domains; i++)
+        queues[i] = w->domains[i].queue;
+    if (!queues ||
+        !cb_listener_open(w->listen_url ? w->listen_url : w->url, queues, w->n_domains, &l, e))
+        l = NULL;
+    free(queues);
+    return l;
+}
+
+void *listen_thread(void *worker)
+{
+    cb_worker *w = worker;
+    double wait = 1;
+
+    while (wants_to_listen(w) && !atomic_load(&w->ending)) {
+        cb_error e = { 0 };
+        cb_listener *l = connect_listener(w, &e);
+        if (l) {
+            listener_set(w, l);
+            metrics_link_up(w->metrics, LINK_LISTEN, true);
+            if (listen_on(w, l, &e))
+                wait = 1;
+            if (atomic_exchange(&w->hears, false))
+                wait = 1;
+            listener_set(w, NULL);
+            metrics_link_up(w->metrics, LINK_LISTEN, false);
+            cb_listener_free(l);
+        }
+        if (atomic_load(&w->ending))
+            break;
+        emit(w, CB_LEVEL_WARN, "listen.deaf", .connection = link_names[LINK_LISTEN],
+             .error = e.message, .retry_seconds = wait,
+             .hint = "polling until it hears again; behind a pooler in transaction mode set "
+                     "database.listen-url");
+        metrics_reconnect(w->metrics, LINK_LISTEN);
+        worker_pause(w, wait);
+        wait = 2 * wait < longest_wait ? 2 * wait : longest_wait;
+    }
+    return NULL;
+}

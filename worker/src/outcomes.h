@@ -1,0 +1,29 @@
+/* A queue of outcomes between the slots and who writes them. */
+#ifndef WORKER_OUTCOMES_H
+#define WORKER_OUTCOMES_H
+
+#include <pthread.h>
+
+#include "job.h"
+
+typedef struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t filled;
+    outcome *first, *last;
+    size_t n;
+    bool waiting; /* its reader, on `filled` */
+    bool ending;
+} outcomes;
+
+void outcomes_init(outcomes *q);
+void outcomes_done(outcomes *q);
+
+void outcomes_put(outcomes *q, outcome *o);
+/* Lets the reader end once it is empty. */
+void outcomes_end(outcomes *q);
+size_t outcomes_count(outcomes *q);
+
+/* Waits for the first, then takes up to max outcomes of together max_bytes (one at least). 0: ended. */
+size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes);
+
+#endif

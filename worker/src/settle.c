@@ -1,0 +1,135 @@
+/* The settling thread: a group commit. While one flush is on the wire the next one gathers. */
+#include <stdlib.h>
+
+#include "clock.h"
+#include "engine.h"
+
+enum {
+    FLUSH_ITEMS = 1000,
+    FLUSH_BYTES = 8 * 1024 * 1024,
+};
+
+static cb_level level_of(const cb_settlement *s)
+{
+    return s->outcome == CB_SUCCESS || s->outcome == CB_INTERRUPTED ? CB_LEVEL_DEBUG
+                                                                    : CB_LEVEL_INFO;
+}
+
+static const char *event_of(const job *j, const cb_settlement *s)
+{
+    static const char *const names[] = {
+        [CB_SUCCESS] = "command.completed",    [CB_TRANSIENT] = "command.failed",
+        [CB_PERMANENT] = "command.failed",     [CB_BUSINESS_RULE] = "command.declined",
+        [CB_INTERRUPTED] = "command.released",
+    };
+
+    if (s == &j->timeout.settlement)
+        return "command.timeout";
+    if (s->verdict == CB_STALE || j->timed_out)
+        return "command.late";
+    return names[s->outcome];
+}
+
+static void tell(cb_worker *w, job *j, const cb_settlement *s)
+{
+    const cb_command *c = j->command;
+    bool timeout = s == &j->timeout.settlement;
+    bool unusual = s->verdict == CB_STALE || timeout || j->timed_out;
+
+    emit(w, unusual ? CB_LEVEL_WARN : level_of(s), event_of(j, s), .domain = c->domain,
+         .command_id = c->command_id.text, .correlation_id = c->correlation_id.text,
+         .command_type = c->command_type, .attempt = c->attempt, .max_attempts = c->max_attempts,
+         .lease_no = c->lease_no, .outcome = cb_outcome_name(s->outcome),
+         .verdict = cb_verdict_name(s->verdict), .error_code = s->error_code,
+         .retry_seconds = s->outcome == CB_TRANSIENT ? s->retry_seconds : 0,
+         .took_ms = ns_to_ms((timeout ? now_ns() : j->returned_at) - j->started_at));
+}
+
+void outcome_settled(cb_worker *w, outcome *o)
+{
+    job *j = o->job;
+    served *d = j->domain;
+    const cb_settlement *s = &o->settlement;
+    bool late = o == &j->own && j->timed_out;
+
+    metrics_outcome(w->metrics, d->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
+                    s->error_code);
+    tell(w, j, s);
+    if (o == &j->own) {
+        served_end(d, j);
+        return;
+    }
+    pthread_mutex_lock(&d->mutex);
+    bool parked = j->parked;
+    j->timeout_pending = false;
+    pthread_mutex_unlock(&d->mutex);
+    if (parked)
+        outcomes_put(&w->settling, &j->own);
+}
+
+/* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
+static bool settle_all(cb_worker *w, cb_settlement *items, size_t n)
+{
+    db_link *link = &w->links[LINK_SETTLE];
+    size_t refused = 0;
+    cb_error e = { 0 };
+
+    for (;;) {
+        if (!link_ready(link, NULL))
+            return false;
+        int64_t from = now_ns();
+        if (cb_settle_each(link->db, w->id, items, n, &refused, &e)) {
+            link_worked(link);
+            metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
+            metrics_refused(w->metrics, refused);
+            return true;
+        }
+        link_failed(link, &e, "settle");
+        if (atomic_load(&w->ending))
+            return false;
+    }
+}
+
+static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
+{
+    size_t busy = 0;
+
+    for (size_t i = 0; i < n; i++)
+        items[i] = batch[i]->settlement;
+    if (!settle_all(w, items, n))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        outcome *o = batch[i];
+        o->settlement.verdict = items[i].verdict;
+        if (items[i].verdict == CB_BUSY) {
+            outcomes_put(&w->settling, o);
+            busy++;
+        } else {
+            outcome_settled(w, o);
+        }
+    }
+    claim_freed(w);
+    if (atomic_load(&w->stopping))
+        worker_changed(w);
+    /* Somebody holds those rows: not for long, and nobody is helped by asking in a circle. */
+    if (busy == n)
+        worker_pause(w, 0.005);
+}
+
+void *settle_thread(void *worker)
+{
+    cb_worker *w = worker;
+    outcome **batch = calloc(FLUSH_ITEMS, sizeof *batch);
+    cb_settlement *items = calloc(FLUSH_ITEMS, sizeof *items);
+    size_t n;
+
+    while (batch && items &&
+           (n = outcomes_take(&w->settling, batch, FLUSH_ITEMS, FLUSH_BYTES)) > 0) {
+        if (atomic_load(&w->ending) && atomic_load(&w->abandoned))
+            break;
+        flush(w, batch, items, n);
+    }
+    free(items);
+    free(batch);
+    return NULL;
+}

@@ -1,0 +1,70 @@
+/* The watching thread: timeouts of handlers. Asks nothing of the database, so that it works when that
+ * does not. Timeouts are whole seconds, so looking at the next one or once a second is never late. */
+#include <stdio.h>
+
+#include "clock.h"
+#include "engine.h"
+
+static void time_out(cb_worker *w, served *d, job *j)
+{
+    cb_settlement *s = &j->timeout.settlement;
+
+    snprintf(j->timeout_text, sizeof j->timeout_text, "the handler did not return within %.0f s",
+             ns_to_ms(atomic_load(&j->deadline) - j->started_at) / 1e3);
+    s->outcome = CB_TRANSIENT;
+    s->error_code = "HANDLER_TIMEOUT";
+    s->error_message = j->timeout_text;
+    s->retry_seconds = served_backoff(d, j->command->attempt);
+    j->timed_out = j->timeout_pending = true;
+    d->overdue++;
+    outcomes_put(&w->settling, &j->timeout);
+}
+
+static void is_stuck(cb_worker *w, const job *j)
+{
+    if (atomic_exchange(&w->broken, true))
+        return;
+    emit(w, CB_LEVEL_ERROR, "handler.stuck", .domain = j->domain->name,
+         .command_id = j->command->command_id.text, .command_type = j->command->command_type,
+         .attempt = j->command->attempt, .took_ms = ns_to_ms(now_ns() - j->started_at),
+         .hint = "it did not return within its timeout and kill-grace: this instance must end");
+}
+
+/* Looks at every running job; returns when the next one is due. */
+static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
+{
+    int64_t next = INT64_MAX, grace = seconds_to_ns(w->kill_grace_seconds);
+
+    pthread_mutex_lock(&d->mutex);
+    for (job *j = d->running > 0 ? d->jobs : NULL; j; j = j->next) {
+        if (j->stage != JOB_RUNNING)
+            continue;
+        int64_t due = atomic_load(&j->deadline) + (j->timed_out ? grace : 0);
+        if (due > now) {
+            next = due < next ? due : next;
+        } else if (!j->timed_out) {
+            time_out(w, d, j);
+            next = now + grace < next ? now + grace : next;
+        } else {
+            is_stuck(w, j);
+        }
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return next;
+}
+
+void *watch_thread(void *worker)
+{
+    cb_worker *w = worker;
+    bool goes_on = true;
+
+    while (goes_on) {
+        int64_t now = now_ns(), next = now + seconds_to_ns(1);
+        for (size_t i = 0; i < w->n_domains; i++) {
+            int64_t due = watch_domain(w, &w->domains[i], now);
+            next = due < next ? due : next;
+        }
+        goes_on = worker_pause(w, ns_to_ms(next - now) / 1e3);
+    }
+    return NULL;
+}

@@ -1,0 +1,222 @@
+/* Opening, asking and freeing a worker. Starting and stopping are in life.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <commandbus/uuid.h>
+#include <commandbus/version.h>
+
+#include "clock.h"
+#include "engine.h"
+
+static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+/* Two that bear one name, after a restart for example, must never be taken for each other: what the
+ * first one held was entered, and release_unknown of the second would give it back uncharged. */
+static bool make_id(cb_worker *w, const char *name)
+{
+    char host[256] = "host";
+    cb_uuid chance;
+
+    gethostname(host, sizeof host - 1);
+    cb_uuid_new(&chance);
+    if (asprintf(&w->host, "%s", host) < 0)
+        return false;
+    if (name && *name ? asprintf(&w->name, "%.150s", name) < 0
+                      : asprintf(&w->name, "%.150s-%d", host, (int)getpid()) < 0)
+        return false;
+    return asprintf(&w->id, "%s-%s", w->name, chance.text + 28) > 0;
+}
+
+static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
+{
+    bool ok = make_id(w, o->name) && copy_text(&w->url, o->url) &&
+              copy_text(&w->listen_url, o->listen_url) && copy_text(&w->profile, o->profile) &&
+              copy_text(&w->keep_commands, o->keep_commands) &&
+              copy_text(&w->keep_audit, o->keep_audit) &&
+              copy_text(&w->keep_archives, o->keep_archives);
+
+    if (!ok)
+        return cb_fail(e, CB_MEMORY, "no memory for a worker");
+    w->kill_grace_seconds = o->kill_grace_seconds > 0 ? o->kill_grace_seconds : 30;
+    w->unknown_grace_seconds =
+        o->unknown_type_grace_seconds > 0 ? o->unknown_type_grace_seconds : 600;
+    w->result_limit = o->result_limit ? o->result_limit : default_result_limit;
+    w->stack_bytes = o->stack_bytes ? o->stack_bytes : default_stack;
+    w->on_event = o->on_event;
+    w->on_event_arg = o->on_event_arg;
+    w->event_level = o->event_level;
+    return true;
+}
+
+static bool open_domains(cb_worker *w, const cb_worker_options *o, cb_error *e)
+{
+    w->domains = calloc(o->n_domains, sizeof *w->domains);
+    metrics_domain *counted = calloc(o->n_domains, sizeof *counted);
+    bool ok = w->domains && counted;
+
+    for (size_t i = 0; ok && i < o->n_domains; i++) {
+        w->n_domains = i + 1;
+        ok = served_init(&w->domains[i], w, i, &o->domains[i], e);
+        for (size_t k = 0; ok && k < i; k++) {
+            if (strcmp(w->domains[k].name, w->domains[i].name) == 0)
+                ok = cb_fail(e, CB_MISUSE, "domain '%s' is there twice", w->domains[i].name);
+        }
+        if (ok)
+            counted[i] = (metrics_domain){ .domain = w->domains[i].name,
+                                           .types = &w->domains[i].handlers,
+                                           .slots = w->domains[i].slots };
+    }
+    ok = ok && metrics_open(counted, w->n_domains, &w->metrics, e);
+    free(counted);
+    return ok;
+}
+
+bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error *e)
+{
+    if (!options || !options->url || !options->domains || options->n_domains == 0)
+        return cb_fail(e, CB_MISUSE, "a worker needs the URL of a database and a domain to serve");
+
+    OWNED(cb_worker) w = calloc(1, sizeof *w);
+    if (!w)
+        return cb_fail(e, CB_MEMORY, "no memory for a worker");
+    w->opened_at = now_ns();
+    pthread_mutex_init(&w->life, NULL);
+    waiting_init(&w->changed);
+    pthread_mutex_init(&w->pausing, NULL);
+    waiting_init(&w->unpause);
+    pthread_mutex_init(&w->listening, NULL);
+    pthread_mutex_init(&w->renewals.mutex, NULL);
+    waiting_init(&w->renewals.changed);
+    outcomes_init(&w->settling);
+    outcomes_init(&w->effecting);
+    for (int i = 0; i < LINKS; i++)
+        link_init(&w->links[i], w, (link_name)i);
+    if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e))
+        return false;
+    *ret = cb_worker_take(&w);
+    return true;
+}
+
+/* What was never settled: its lease ends by itself. */
+static void drop_jobs(served *d)
+{
+    while (d->jobs) {
+        job *j = d->jobs;
+        d->jobs = j->next;
+        job_drop(j);
+    }
+}
+
+void cb_worker_free(cb_worker *w)
+{
+    if (!w)
+        return;
+    worker_end(w);
+    claims_done(w);
+    for (size_t i = 0; i < w->n_domains; i++) {
+        drop_jobs(&w->domains[i]);
+        served_done(&w->domains[i]);
+    }
+    for (int i = 0; i < LINKS; i++)
+        link_done(&w->links[i]);
+    metrics_free(w->metrics);
+    outcomes_done(&w->settling);
+    outcomes_done(&w->effecting);
+    pthread_cond_destroy(&w->renewals.changed);
+    pthread_mutex_destroy(&w->renewals.mutex);
+    pthread_mutex_destroy(&w->listening);
+    pthread_cond_destroy(&w->unpause);
+    pthread_mutex_destroy(&w->pausing);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->life);
+    char *texts[] = { w->id,         w->name,          w->profile,    w->host,         w->url,
+                      w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives };
+    for (size_t i = 0; i < CB_COUNT(texts); i++)
+        free(texts[i]);
+    free(w->domains);
+    free(w);
+}
+
+bool cb_worker_is_running(const cb_worker *w)
+{
+    return atomic_load(&w->running);
+}
+
+size_t cb_worker_in_flight(const cb_worker *w, const char *domain)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        if (!domain || strcmp(domain, w->domains[i].name) == 0)
+            n += atomic_load(&w->domains[i].in_flight);
+    }
+    return n;
+}
+
+const char *cb_worker_domain(const cb_worker *w, size_t i)
+{
+    return i < w->n_domains ? w->domains[i].name : NULL;
+}
+
+const char *cb_worker_id(const cb_worker *w)
+{
+    return w->id;
+}
+
+bool cb_worker_is_broken(const cb_worker *w)
+{
+    return atomic_load(&w->broken);
+}
+
+bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
+{
+    static const link_name needed[] = { LINK_CLAIM, LINK_SETTLE, LINK_RENEW };
+    const char *why = NULL;
+
+    if (atomic_load(&w->stopping))
+        why = "draining";
+    else if (!atomic_load(&w->running))
+        why = "not started";
+    else if (atomic_load(&w->broken))
+        why = "a handler does not return";
+    for (size_t i = 0; !why && i < CB_COUNT(needed); i++) {
+        if (!atomic_load(&w->links[needed[i]].up))
+            why = "no connection to the database";
+    }
+    if (reason && size > 0)
+        snprintf(reason, size, "%s", why ? why : "ready");
+    return !why;
+}
+
+bool cb_worker_metrics(cb_worker *w, char **ret, cb_error *e)
+{
+    metrics_now *now = calloc(w->n_domains, sizeof *now);
+
+    if (!now)
+        return cb_fail(e, CB_MEMORY, "no memory for metrics");
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        pthread_mutex_lock(&d->mutex);
+        now[i] = (metrics_now){ .in_flight = atomic_load(&d->in_flight),
+                                .running = d->running,
+                                .overdue = d->overdue };
+        pthread_mutex_unlock(&d->mutex);
+    }
+    bool ok = metrics_render(w->metrics, now, cb_worker_is_ready(w, NULL, 0), w->id,
+                             cb_version_string(), ret, e);
+    free(now);
+    return ok;
+}
+
+void worker_emit(cb_worker *w, const cb_event *event)
+{
+    w->on_event(event, w->on_event_arg);
+}
