@@ -52,7 +52,8 @@ typedef struct {
 
 typedef struct {
     char *database_url;
-    char *listen_url; /* or NULL */
+    char *listen_url;                          /* or NULL */
+    char *database_url_file, *listen_url_file; /* or NULL: where the two above were read from */
     bool command_handlers, process_execution, reply_processing, http_api;
     config_domain *domains;
     size_t n_domains;

@@ -1,0 +1,169 @@
+/* What follows from the values, and what does not fit together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config_folder.h"
+#include "config_sources.h"
+#include "config_text.h"
+
+#define MOST_SLOTS      10000
+#define SECRET_LIMIT    (64 * 1024)
+#define DEFAULT_TIMEOUT 30.0
+#define NAME_LENGTH     100
+
+static bool keep(char **value, const char *text, cb_error *e)
+{
+    free(*value);
+    *value = strdup(text);
+    return *value || cb_fail(e, CB_MEMORY, "out of memory");
+}
+
+static const char *who(const config_said *said)
+{
+    return said ? said->origin : "default";
+}
+
+/* A URL from a file, for secrets that are mounted. Of the URL and the file the later source counts. */
+static bool read_secret(config *c, const char *key, const char *file_key, char **url, char *file,
+                        cb_error *e)
+{
+    const config_said *said = config_who_said(c, key, NULL);
+    const config_said *file_said = config_who_said(c, file_key, NULL);
+    char *text = NULL;
+
+    if (!file || (said && said->layer > file_said->layer))
+        return true;
+    if (said && said->layer == file_said->layer)
+        return cb_fail(e, CB_MISUSE, "%.200s: %s and %s are both set: keep one", who(file_said),
+                       key, file_key);
+    if (!text_read(file, SECRET_LIMIT, &text, e))
+        return cb_fail_while(e, "reading %s (%.100s)", file_key, who(file_said));
+    if (!text)
+        return cb_fail(e, CB_MISUSE, "%.150s: %s is %.200s: there is no such file", who(file_said),
+                       file_key, file);
+    text[strcspn(text, "\r\n")] = '\0';
+    bool good = *text ? keep(url, text, e)
+                      : cb_fail(e, CB_MISUSE, "%.150s: %s is %.200s: the file is empty",
+                                who(file_said), file_key, file);
+    free(text);
+    return good;
+}
+
+/* host-pid, as far as a name may go. */
+static bool name_worker(config *c, cb_error *e)
+{
+    char host[NAME_LENGTH - 20] = "", name[NAME_LENGTH];
+
+    if (c->worker_name)
+        return true;
+    if (gethostname(host, sizeof host - 1) < 0 || !*host)
+        snprintf(host, sizeof host, "worker");
+    snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
+    return keep(&c->worker_name, name, e);
+}
+
+static bool find_modules(config *c, cb_error *e)
+{
+    char folder[4096];
+
+    if (c->modules_dir)
+        return true;
+    if (!folder_of_modules(folder, sizeof folder))
+        return cb_fail(e, CB_MISUSE,
+                       "worker.modules-dir is not set, and this program cannot tell "
+                       "where it lies itself");
+    return keep(&c->modules_dir, folder, e);
+}
+
+/* A handler starts only with as much lease as it may take, so its timeout fits into the lease. What
+ * is not said follows what is. */
+static bool fit_timeouts(config_domain *d, const config *c, cb_error *e)
+{
+    const config_said *timeout = config_who_said(c, "domains.<d>.handler-timeout", d->name);
+    const config_said *lease = config_who_said(c, "domains.<d>.visibility-timeout", d->name);
+
+    if (!timeout)
+        d->handler_timeout = d->visibility_timeout < DEFAULT_TIMEOUT
+                                 ? (double)(long)d->visibility_timeout
+                                 : DEFAULT_TIMEOUT;
+    else if (!lease && d->visibility_timeout < d->handler_timeout)
+        d->visibility_timeout = d->handler_timeout;
+    if (d->handler_timeout > d->visibility_timeout)
+        return cb_fail(e, CB_MISUSE,
+                       "%.150s: domains.%s.handler-timeout is %.0fs: it must not be longer than "
+                       "visibility-timeout, %gs (%.100s)",
+                       who(timeout), d->name, d->handler_timeout, d->visibility_timeout,
+                       who(lease));
+    return true;
+}
+
+static bool check_domain(const config_loader *l, config_domain *d, cb_error *e)
+{
+    config *c = l->config;
+
+    d->fleet_limit_is_set = config_who_said(c, "domains.<d>.fleet-limit", d->name) != NULL;
+    if (d->concurrent_processes == 0)
+        d->concurrent_processes = d->concurrent_messages;
+    if (d->enabled && d->fleet_limit && d->fleet_limit < d->concurrent_messages)
+        config_warn(l, "the rest of its slots stays idle; lower concurrent-messages",
+                    "domains.%s: fleet-limit %lld is below concurrent-messages %lld", d->name,
+                    (long long)d->fleet_limit, (long long)d->concurrent_messages);
+    if (!d->handlers) {
+        d->handlers = calloc(1, sizeof *d->handlers);
+        if (!d->handlers || !(d->handlers[0] = strdup(d->name)))
+            return cb_fail(e, CB_MEMORY, "out of memory");
+        d->n_handlers = 1;
+    }
+    return fit_timeouts(d, c, e);
+}
+
+static bool check_domains(const config_loader *l, cb_error *e)
+{
+    config *c = l->config;
+    int64_t slots = 0;
+    size_t enabled = 0;
+
+    for (size_t i = 0; i < c->n_domains; i++) {
+        if (!check_domain(l, &c->domains[i], e))
+            return false;
+        enabled += c->domains[i].enabled;
+        slots += c->domains[i].enabled ? c->domains[i].concurrent_messages : 0;
+    }
+    if (slots > MOST_SLOTS)
+        return cb_fail(e, CB_MISUSE,
+                       "the enabled domains have %lld concurrent-messages together: %d is the most "
+                       "for one instance, start more of them",
+                       (long long)slots, MOST_SLOTS);
+    if (enabled == 0 && (c->command_handlers || c->process_execution || c->reply_processing))
+        return cb_fail(
+            e, CB_MISUSE,
+            "no domain is enabled, so there is nothing to do: choose a --profile, set "
+            "COMMANDBUS_DOMAINS_<NAME>_ENABLED=true, or --set domains.<name>.enabled=true");
+    return true;
+}
+
+static bool check_steps(const config *c, cb_error *e)
+{
+    for (size_t i = 0; i < c->n_steps; i++) {
+        const config_step *s = &c->steps[i];
+        if (!s->domain || !s->command_type)
+            return cb_fail(e, CB_MISUSE, "command-steps.%s has no %s: say where its command goes",
+                           s->name, s->domain ? "command-type" : "domain");
+    }
+    return true;
+}
+
+bool config_check(config_loader *l, cb_error *e)
+{
+    config *c = l->config;
+
+    if (!c->command_handlers && !c->process_execution && !c->reply_processing && !c->http_api)
+        config_warn(l, "switch on one of features.*", "every feature is off");
+    return read_secret(c, "database.url", "database.url-file", &c->database_url,
+                       c->database_url_file, e) &&
+           read_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
+                       c->listen_url_file, e) &&
+           name_worker(c, e) && find_modules(c, e) && check_steps(c, e) && check_domains(l, e);
+}

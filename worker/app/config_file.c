@@ -1,0 +1,214 @@
+/* Files of settings: libconfig reads them, the table of keys says what they may hold. */
+#include <libconfig.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_nearest.h"
+#include "config_sources.h"
+#include "config_text.h"
+
+#define FILE_LIMIT (1024 * 1024)
+#define TEXT_SIZE  2048
+
+#define IS(type) (1u << CONFIG_TYPE_##type)
+#define NUMBER   (IS(INT) | IS(INT64))
+#define LIST     (IS(ARRAY) | IS(LIST))
+
+/* How each type may be written in a file. */
+static const struct {
+    unsigned settings; /* the setting itself */
+    unsigned elements; /* if it is a list */
+    const char *example;
+} forms[] = {
+    [KEY_BOOL] = { IS(BOOL), 0, "true or false, without quotes" },
+    [KEY_INTEGER] = { NUMBER, 0, "a whole number, without quotes" },
+    [KEY_SIZE] = { NUMBER | IS(STRING), 0, "a number of bytes or text such as \"1MiB\"" },
+    [KEY_DURATION] = { NUMBER | IS(FLOAT) | IS(STRING), 0, "a duration such as \"30s\"" },
+    [KEY_DURATIONS] = { LIST, NUMBER | IS(FLOAT) | IS(STRING),
+                        "a list of durations such as [10, 60, 300]" },
+    [KEY_TEXT] = { IS(STRING), 0, "text in quotes" },
+    [KEY_NAMES] = { LIST | IS(STRING), IS(STRING), "a list of names such as [\"fx\"]" },
+    [KEY_CHOICE] = { IS(STRING), 0, "a word in quotes" },
+    [KEY_WORD] = { IS(STRING), 0, "a word in quotes" },
+};
+
+typedef struct {
+    config_loader *loader;
+    const char *path;
+    char origin[320];     /* path:line of the setting at hand */
+    char text[TEXT_SIZE]; /* its value */
+} file_reader;
+
+static const char *origin(file_reader *r, const config_setting_t *setting)
+{
+    snprintf(r->origin, sizeof r->origin, "%.300s:%u", r->path, setting->line);
+    return r->origin;
+}
+
+/* Appends one scalar to the text; false when there is no room left. */
+static bool write_scalar(file_reader *r, const config_setting_t *setting)
+{
+    size_t used = strlen(r->text), room = sizeof r->text - used;
+    char *end = r->text + used;
+    int n = 0;
+
+    switch (config_setting_type(setting)) {
+    case CONFIG_TYPE_BOOL:
+        n = snprintf(end, room, "%s", config_setting_get_bool(setting) ? "true" : "false");
+        break;
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_INT64:
+        n = snprintf(end, room, "%lld", config_setting_get_int64(setting));
+        break;
+    case CONFIG_TYPE_FLOAT:
+        n = snprintf(end, room, "%.15g", config_setting_get_float(setting));
+        break;
+    default:
+        n = snprintf(end, room, "%s", config_setting_get_string(setting));
+    }
+    return n >= 0 && (size_t)n < room;
+}
+
+/* The value as --set would say it, so that one parser serves every source. */
+static bool write_value(file_reader *r, const config_setting_t *setting, const config_key *key,
+                        const char *path, cb_error *e)
+{
+    bool is_list = IS(ARRAY) == 1u << config_setting_type(setting) ||
+                   IS(LIST) == 1u << config_setting_type(setting);
+    bool good = forms[key->type].settings & 1u << config_setting_type(setting), fits = true;
+
+    r->text[0] = '\0';
+    for (int i = 0; good && fits && is_list && i < config_setting_length(setting); i++) {
+        const config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
+        good = forms[key->type].elements & 1u << config_setting_type(element);
+        if (i && strlen(r->text) + 2 < sizeof r->text)
+            strcat(r->text, ", ");
+        fits = !good || write_scalar(r, element);
+    }
+    if (good && !is_list)
+        fits = write_scalar(r, setting);
+    if (!good)
+        return cb_fail(e, CB_MISUSE, "%s: %s must be %s", origin(r, setting), path,
+                       forms[key->type].example);
+    return fits || cb_fail(e, CB_MISUSE, "%s: %s is too long", origin(r, setting), path);
+}
+
+bool config_unknown(const char *origin, const char *path, const config_section *section,
+                    const char *leaf, cb_error *e)
+{
+    nearest_word nearest = { .word = leaf };
+    char all[256] = "";
+
+    for (size_t i = 0; !section && i < n_config_sections; i++) {
+        nearest_offer(&nearest, config_sections[i].name);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
+                 config_sections[i].name);
+    }
+    for (size_t i = 0; section && i < n_config_keys; i++) {
+        if (key_section(&config_keys[i]) != section)
+            continue;
+        nearest_offer(&nearest, key_leaf(&config_keys[i]));
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
+                 key_leaf(&config_keys[i]));
+    }
+    if (nearest.best)
+        return cb_fail(e, CB_MISUSE, "%s: %.150s is no key of ours: did you mean %s?", origin, path,
+                       nearest.best);
+    return cb_fail(e, CB_MISUSE, "%.150s: %.100s is no key of ours: there are %.220s", origin, path,
+                   all);
+}
+
+static bool need_group(file_reader *r, const config_setting_t *setting, const char *path,
+                       cb_error *e)
+{
+    return config_setting_is_group(setting) ||
+           cb_fail(e, CB_MISUSE, "%s: %.150s must be a group: %s = { ... };", origin(r, setting),
+                   path, setting->name);
+}
+
+/* The keys in one group: a section without items, or one item. */
+static bool read_keys(file_reader *r, const config_setting_t *group, const config_section *section,
+                      const char *item, cb_error *e)
+{
+    for (int i = 0; i < config_setting_length(group); i++) {
+        const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+        const config_key *key = key_find(section, setting->name);
+        char path[KEY_PATH_SIZE];
+
+        snprintf(path, sizeof path, "%s%s%.80s.%.60s", section->name, item ? "." : "",
+                 item ? item : "", setting->name);
+        if (!key)
+            return config_unknown(origin(r, setting), path, section, setting->name, e);
+        if (!write_value(r, setting, key, path, e) ||
+            !config_assign(r->loader, key, item, r->text, origin(r, setting), e))
+            return false;
+    }
+    return true;
+}
+
+static bool read_items(file_reader *r, const config_setting_t *group, const config_section *section,
+                       cb_error *e)
+{
+    for (int i = 0; i < config_setting_length(group); i++) {
+        const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+        char path[KEY_PATH_SIZE], problem[sizeof e->message];
+        void *item = NULL;
+
+        snprintf(path, sizeof path, "%s.%.80s", section->name, setting->name);
+        if (!need_group(r, setting, path, e))
+            return false;
+        if (!config_need(r->loader->config, section, setting->name, &item, e)) {
+            snprintf(problem, sizeof problem, "%s", e->message);
+            return cb_fail(e, e->code, "%s: %.150s", origin(r, setting), problem);
+        }
+        if (!read_keys(r, setting, section, setting->name, e))
+            return false;
+    }
+    return true;
+}
+
+static bool read_root(file_reader *r, const config_setting_t *root, cb_error *e)
+{
+    for (int i = 0; i < config_setting_length(root); i++) {
+        const config_setting_t *setting = config_setting_get_elem(root, (unsigned)i);
+        const config_section *section = section_find(setting->name);
+
+        if (!section)
+            return config_unknown(origin(r, setting), setting->name, NULL, setting->name, e);
+        if (!need_group(r, setting, setting->name, e))
+            return false;
+        if (section->item_size ? !read_items(r, setting, section, e)
+                               : !read_keys(r, setting, section, NULL, e))
+            return false;
+    }
+    return true;
+}
+
+static bool parse(file_reader *r, const char *text, cb_error *e)
+{
+    __attribute__((cleanup(config_destroy))) config_t parsed;
+
+    config_init(&parsed);
+    if (!config_read_string(&parsed, text))
+        return cb_fail(e, CB_MISUSE, "%.300s:%d: %s", r->path, config_error_line(&parsed),
+                       config_error_text(&parsed));
+    return read_root(r, config_root_setting(&parsed), e);
+}
+
+bool config_read_file_at(config_loader *l, const char *path, bool *found, cb_error *e)
+{
+    file_reader reader = { .loader = l, .path = path };
+    char *text = NULL;
+
+    *found = false;
+    if (!text_read(path, FILE_LIMIT, &text, e))
+        return false;
+    if (!text)
+        return true;
+    *found = true;
+    l->layer++;
+    bool good = text_check(path, text, e) && parse(&reader, text, e);
+    free(text);
+    return good;
+}

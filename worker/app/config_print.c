@@ -1,0 +1,208 @@
+/* --check-config: the effective configuration, where each value came from, and the limits it gives. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config_blot.h"
+#include "config_store.h"
+#include "keys_value.h"
+
+typedef void row_fn(const char *path, const config_key *key, json_object *value, const char *origin,
+                    void *arg);
+
+static const char *origin_of(const config *c, const config_key *key, const char *item)
+{
+    const config_said *said = config_who(c, key, item);
+    const config_said *file = strcmp(key->path, "database.url") == 0
+                                  ? config_who_said(c, "database.url-file", NULL)
+                              : strcmp(key->path, "database.listen-url") == 0
+                                  ? config_who_said(c, "database.listen-url-file", NULL)
+                                  : NULL;
+
+    if (file && (!said || file->layer > said->layer))
+        return file->key->path;
+    return said ? said->origin : "default";
+}
+
+/* The value as it may be seen. */
+static json_object *shown(const config_key *key, const void *item)
+{
+    json_object *value = key_json(key, item);
+
+    if (!key->secret || !value)
+        return value;
+    char *blotted = config_blot(json_object_get_string(value));
+    json_object_put(value);
+    value = json_object_new_string(blotted ? blotted : "***");
+    free(blotted);
+    return value;
+}
+
+/* Every key of every item, in the order of the table. */
+static void each_row(const config *c, row_fn *fn, void *arg)
+{
+    for (size_t s = 0; s < n_config_sections; s++) {
+        const config_section *section = &config_sections[s];
+        for (size_t i = 0; i < config_count(c, section); i++) {
+            const void *item = config_at(c, section, i);
+            const char *name = config_item_name(section, item);
+            for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
+                char path[KEY_PATH_SIZE];
+                if (key_section(key) != section)
+                    continue;
+                json_object *value = shown(key, item);
+                fn(key_path(key, name, path, sizeof path), key, value, origin_of(c, key, name),
+                   arg);
+                json_object_put(value);
+            }
+        }
+    }
+}
+
+typedef struct {
+    FILE *out;
+    int path, value; /* widths */
+} table;
+
+static void write_text(json_object *value, const config_key *key, char *out, size_t size)
+{
+    if (!value) {
+        snprintf(out, size, "(%s)", key->without);
+    } else if (json_object_is_type(value, json_type_array)) {
+        size_t used = (size_t)snprintf(out, size, "[");
+        for (size_t i = 0; i < json_object_array_length(value) && used < size; i++)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
+                                     json_object_get_string(json_object_array_get_idx(value, i)));
+        if (used < size)
+            snprintf(out + used, size - used, "]");
+    } else {
+        snprintf(out, size, "%s", json_object_get_string(value));
+    }
+}
+
+static void measure_row(const char *path, const config_key *key, json_object *value,
+                        const char *origin, void *arg)
+{
+    table *t = arg;
+    char text[512];
+
+    (void)origin;
+    write_text(value, key, text, sizeof text);
+    if ((int)strlen(path) > t->path)
+        t->path = (int)strlen(path);
+    /* A long URL does not push the origins of all others out of sight. */
+    if ((int)strlen(text) > t->value && strlen(text) <= 40)
+        t->value = (int)strlen(text);
+}
+
+static void print_row(const char *path, const config_key *key, json_object *value,
+                      const char *origin, void *arg)
+{
+    const table *t = arg;
+    char text[512];
+
+    write_text(value, key, text, sizeof text);
+    fprintf(t->out, "%-*s  %-*s  %s\n", t->path, path, t->value, text, origin);
+}
+
+static void print_limits(const config *c, FILE *out)
+{
+    fputc('\n', out);
+    for (size_t i = 0; i < c->n_domains; i++) {
+        const config_domain *d = &c->domains[i];
+        if (!d->enabled)
+            continue;
+        if (!c->command_handlers) {
+            fprintf(out, "%s: no calls, for features.command-handlers is off\n", d->name);
+            continue;
+        }
+        fprintf(out, "%s: %lld calls in flight per instance × replicas; ", d->name,
+                (long long)d->concurrent_messages);
+        if (d->fleet_limit)
+            fprintf(out, "fleet-limit %lld over the fleet\n", (long long)d->fleet_limit);
+        else
+            fprintf(out, "no fleet-limit%s\n", d->fleet_limit_is_set ? "" : " said here");
+    }
+}
+
+static void add_row(const char *path, const config_key *key, json_object *value, const char *origin,
+                    void *arg)
+{
+    json_object *row = json_object_new_object();
+
+    (void)key;
+    json_object_object_add(row, "key", json_object_new_string(path));
+    json_object_object_add(row, "value", json_object_get(value));
+    json_object_object_add(row, "origin", json_object_new_string(origin));
+    json_object_array_add(arg, row);
+}
+
+static json_object *limits_json(const config *c)
+{
+    json_object *limits = json_object_new_array();
+
+    for (size_t i = 0; i < c->n_domains; i++) {
+        const config_domain *d = &c->domains[i];
+        if (!d->enabled)
+            continue;
+        json_object *limit = json_object_new_object(), *sets = json_object_new_array();
+        json_object_object_add(limit, "domain", json_object_new_string(d->name));
+        json_object_object_add(limit, "concurrent_messages",
+                               json_object_new_int64(d->concurrent_messages));
+        json_object_object_add(limit, "fleet_limit",
+                               d->fleet_limit_is_set ? json_object_new_int64(d->fleet_limit)
+                                                     : NULL);
+        for (size_t h = 0; h < d->n_handlers; h++)
+            json_object_array_add(sets, json_object_new_string(d->handlers[h]));
+        json_object_object_add(limit, "handlers", sets);
+        json_object_array_add(limits, limit);
+    }
+    return limits;
+}
+
+static json_object *features_json(const config *c)
+{
+    const config_section *section = section_find("features");
+    json_object *features = json_object_new_object();
+
+    for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
+        if (key_section(key) == section)
+            json_object_object_add(features, key_leaf(key), key_json(key, c));
+    }
+    return features;
+}
+
+static void print_json(const config *c, FILE *out)
+{
+    json_object *all = json_object_new_object(), *keys = json_object_new_array();
+
+    each_row(c, add_row, keys);
+    json_object_object_add(all, "keys", keys);
+    json_object_object_add(all, "limits", limits_json(c));
+    json_object_object_add(all, "profile", json_object_new_string(c->profile));
+    json_object_object_add(all, "features", features_json(c));
+    fprintf(out, "%s\n", json_object_to_json_string_ext(all, JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(all);
+}
+
+void config_print(const config *c, bool json, int fd)
+{
+    int copy = dup(fd);
+    FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+    if (!out) {
+        if (copy >= 0)
+            close(copy);
+        return;
+    }
+    if (json) {
+        print_json(c, out);
+    } else {
+        table t = { .out = out };
+        each_row(c, measure_row, &t);
+        each_row(c, print_row, &t);
+        print_limits(c, out);
+    }
+    fclose(out);
+}

@@ -1,0 +1,198 @@
+/* Every configuration key, one entry each. */
+#include "keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "keys_rules.h"
+
+#define TOP(member)        .offset = offsetof(config, member)
+#define IN_DOMAIN(member)  .offset = offsetof(config_domain, member)
+#define IN_STEP(member)    .offset = offsetof(config_step, member)
+#define IN_PROCESS(member) .offset = offsetof(config_process, member)
+
+#define MINUTES     60.0
+#define HOURS       3600.0
+#define DAYS        86400.0
+#define TEN_YEARS   (3650 * DAYS)
+#define SLOTS_LIMIT 10000
+
+static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
+static const char *const formats[] = { "logfmt", "json", NULL };
+static const char *const deadline_actions[] = { "TSQ", "COMPENSATE", "FAIL", NULL };
+
+/* clang-format off: one key, one entry that reads like a row. */
+const config_key config_keys[] = {
+    { "database.url", KEY_TEXT, TOP(database_url), .secret = true,
+      .initial = "postgresql:///commandbus", .rule = rule_present,
+      .help = "URL or conninfo; a PgBouncer in transaction mode will do" },
+    { "database.url-file", KEY_TEXT, TOP(database_url_file), .without = "none",
+      .help = "a file that holds it instead, such as a mounted Secret" },
+    { "database.listen-url", KEY_TEXT, TOP(listen_url), .secret = true, .without = "database.url",
+      .help = "where LISTEN works when url is a PgBouncer" },
+    { "database.listen-url-file", KEY_TEXT, TOP(listen_url_file), .without = "none",
+      .help = "a file that holds it instead" },
+
+    { "features.command-handlers", KEY_BOOL, TOP(command_handlers), .initial = "true",
+      .help = "run the commands of the enabled domains" },
+    { "features.process-execution", KEY_BOOL, TOP(process_execution), .initial = "true",
+      .help = "run processes" },
+    { "features.reply-processing", KEY_BOOL, TOP(reply_processing), .initial = "true",
+      .help = "deliver replies to their processes" },
+    { "features.http-api", KEY_BOOL, TOP(http_api), .initial = "false",
+      .help = "serve the HTTP routes of the handler sets" },
+
+    { "domains.<d>.enabled", KEY_BOOL, IN_DOMAIN(enabled), .initial = "true",
+      .help = "serve this domain" },
+    { "domains.<d>.concurrent-messages", KEY_INTEGER, IN_DOMAIN(concurrent_messages),
+      .initial = "5", .min = 1, .max = SLOTS_LIMIT, .help = "handlers at a time in this instance" },
+    { "domains.<d>.concurrent-processes", KEY_INTEGER, IN_DOMAIN(concurrent_processes),
+      .initial = "0", .max = SLOTS_LIMIT,
+      .help = "processes at a time; 0: as many as concurrent-messages" },
+    { "domains.<d>.fleet-limit", KEY_INTEGER, IN_DOMAIN(fleet_limit), .initial = "0",
+      .max = 1000000, .help = "leases over the whole fleet; 0: no limit" },
+    { "domains.<d>.prefetch", KEY_INTEGER, IN_DOMAIN(prefetch), .initial = "0", .max = SLOTS_LIMIT,
+      .help = "commands claimed beyond the free slots" },
+    { "domains.<d>.visibility-timeout", KEY_DURATION, IN_DOMAIN(visibility_timeout),
+      .initial = "30s", .min = 1, .max = 24 * HOURS,
+      .help = "lease of a claimed command, renewed while it runs" },
+    { "domains.<d>.poll-interval", KEY_DURATION, IN_DOMAIN(poll_interval), .initial = "1s",
+      .min = 0.01, .max = 1 * HOURS, .help = "longest pause between two looks at the queue" },
+    { "domains.<d>.use-notify", KEY_BOOL, IN_DOMAIN(use_notify), .initial = "true",
+      .help = "be woken by NOTIFY; false: poll only" },
+    { "domains.<d>.handler-timeout", KEY_DURATION, IN_DOMAIN(handler_timeout), .initial = "30s",
+      .min = 1, .max = 24 * HOURS, .whole_seconds = true,
+      .help = "of commands that bring none; at most visibility-timeout" },
+    { "domains.<d>.retry-backoff", KEY_DURATIONS, IN_DOMAIN(retry_backoff),
+      .count = offsetof(config_domain, n_retry_backoff), .initial = "10, 60, 300",
+      .bare_seconds = true, .max = 30 * DAYS,
+      .help = "wait after attempt 1, 2, ...; the last repeats" },
+    { "domains.<d>.max-attempts", KEY_INTEGER, IN_DOMAIN(max_attempts), .initial = "3", .min = 1,
+      .max = 1000, .help = "of commands that bring none" },
+    { "domains.<d>.handlers", KEY_NAMES, IN_DOMAIN(handlers),
+      .count = offsetof(config_domain, n_handlers), .without = "the domain's name",
+      .rule = rule_set_name, .help = "handler sets; by default the one of the domain's name" },
+
+    { "command-steps.<s>.domain", KEY_TEXT, IN_STEP(domain), .without = "none", .rule = rule_domain,
+      .help = "where the step's command goes" },
+    { "command-steps.<s>.command-type", KEY_TEXT, IN_STEP(command_type), .without = "none",
+      .rule = rule_command_type, .help = "and its type" },
+    { "command-steps.<s>.timeout", KEY_DURATION, IN_STEP(timeout), .initial = "30s", .min = 1,
+      .max = 24 * HOURS, .whole_seconds = true, .help = "of one run of its handler" },
+    { "command-steps.<s>.wait-timeout", KEY_DURATION, IN_STEP(wait_timeout), .initial = "0",
+      .max = TEN_YEARS, .help = "until its final reply; 0: the process's default-wait-timeout" },
+    { "command-steps.<s>.max-attempts", KEY_INTEGER, IN_STEP(max_attempts), .initial = "3",
+      .min = 1, .max = 1000, .help = "of its command" },
+
+    { "processes.<Type>.default-wait-timeout", KEY_DURATION, IN_PROCESS(default_wait_timeout),
+      .initial = "1h", .min = 0.001, .max = TEN_YEARS, .help = "of waits that say none" },
+    { "processes.<Type>.deadline-action", KEY_WORD, IN_PROCESS(deadline_action), .initial = "TSQ",
+      .choices = deadline_actions, .help = "past the deadline: TSQ, COMPENSATE or FAIL" },
+    { "processes.<Type>.reply-queue", KEY_TEXT, IN_PROCESS(reply_queue),
+      .without = "<domain>__replies", .rule = rule_reply_queue,
+      .help = "by default <domain>__replies" },
+
+    { "worker.name", KEY_TEXT, TOP(worker_name), .without = "host-pid", .rule = rule_worker_name,
+      .help = "of this instance, for people; by default host-pid" },
+    { "worker.modules-dir", KEY_TEXT, TOP(modules_dir), .without = "of the installation",
+      .help = "folder of the handler sets; by default the installation's" },
+    { "worker.shutdown-timeout", KEY_DURATION, TOP(shutdown_timeout), .initial = "30s",
+      .max = 24 * HOURS, .help = "longest drain after SIGTERM" },
+    { "worker.kill-grace", KEY_DURATION, TOP(kill_grace), .initial = "30s", .max = 24 * HOURS,
+      .help = "a handler this long over its timeout ends the worker" },
+    { "worker.unknown-type-grace", KEY_DURATION, TOP(unknown_type_grace), .initial = "10m",
+      .max = 30 * DAYS, .help = "wait for a worker that knows a command's type" },
+    { "worker.reply-grace", KEY_DURATION, TOP(reply_grace), .initial = "60s", .max = 30 * DAYS,
+      .help = "wait for the process that a reply is for" },
+
+    { "http.bind", KEY_TEXT, TOP(http_bind), .initial = "127.0.0.1", .rule = rule_present,
+      .help = "address of /livez, /readyz and /metrics" },
+    { "http.port", KEY_INTEGER, TOP(http_port), .initial = "9464", .max = 65535,
+      .help = "0: no HTTP" },
+    { "http.token-file", KEY_TEXT, TOP(http_token_file), .without = "none",
+      .help = "a file with the bearer token that /metrics asks for" },
+
+    { "log.level", KEY_CHOICE, TOP(log_level), .initial = "info", .choices = levels,
+      .help = "debug, info, warn or error" },
+    { "log.format", KEY_CHOICE, TOP(log_format), .initial = "logfmt", .choices = formats,
+      .help = "logfmt or json" },
+
+    { "limits.payload", KEY_SIZE, TOP(payload_limit), .initial = "1MiB", .min = 1024,
+      .max = 64.0 * 1024 * 1024, .help = "largest result of a handler" },
+
+    { "retention.commands", KEY_DURATION, TOP(keep_commands), .initial = "30d", .max = TEN_YEARS,
+      .help = "finished commands; 0: keep for ever" },
+    { "retention.audit", KEY_DURATION, TOP(keep_audit), .initial = "30d", .max = TEN_YEARS,
+      .help = "audit records" },
+    { "retention.archives", KEY_DURATION, TOP(keep_archives), .initial = "30d", .max = TEN_YEARS,
+      .help = "messages in PGMQ's archives" },
+    { "retention.processes", KEY_DURATION, TOP(keep_processes), .initial = "30d", .max = TEN_YEARS,
+      .help = "finished processes and their history" },
+};
+const size_t n_config_keys = sizeof config_keys / sizeof *config_keys;
+
+#define ITEMS(type, array)                                       \
+    .item_size = sizeof(type), .items = offsetof(config, array), \
+    .count = offsetof(config, n_##array)
+
+const config_section config_sections[] = {
+    { .name = "database" },
+    { .name = "features" },
+    { "domains", ITEMS(config_domain, domains), .name_rule = rule_domain },
+    { "command-steps", ITEMS(config_step, steps), .name_rule = rule_item_name },
+    { "processes", ITEMS(config_process, processes), .name_rule = rule_item_name },
+    { .name = "worker" },
+    { .name = "http" },
+    { .name = "log" },
+    { .name = "limits" },
+    { .name = "retention" },
+};
+/* clang-format on */
+const size_t n_config_sections = sizeof config_sections / sizeof *config_sections;
+
+const config_section *section_find(const char *name)
+{
+    for (size_t i = 0; i < n_config_sections; i++) {
+        if (strcmp(config_sections[i].name, name) == 0)
+            return &config_sections[i];
+    }
+    return NULL;
+}
+
+static bool is_of(const config_key *key, const config_section *section)
+{
+    size_t length = strlen(section->name);
+    return strncmp(key->path, section->name, length) == 0 && key->path[length] == '.';
+}
+
+const config_section *key_section(const config_key *key)
+{
+    const config_section *section = config_sections;
+
+    while (!is_of(key, section))
+        section++;
+    return section;
+}
+
+const char *key_leaf(const config_key *key)
+{
+    return strrchr(key->path, '.') + 1;
+}
+
+const config_key *key_find(const config_section *section, const char *leaf)
+{
+    for (size_t i = 0; i < n_config_keys; i++) {
+        if (is_of(&config_keys[i], section) && strcmp(key_leaf(&config_keys[i]), leaf) == 0)
+            return &config_keys[i];
+    }
+    return NULL;
+}
+
+const char *key_path(const config_key *key, const char *item, char *out, size_t size)
+{
+    if (item)
+        snprintf(out, size, "%s.%s.%s", key_section(key)->name, item, key_leaf(key));
+    else
+        snprintf(out, size, "%s", key->path);
+    return out;
+}

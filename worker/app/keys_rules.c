@@ -1,0 +1,78 @@
+/* Rules of names, as the bus has them: refused here, a bad name never reaches the database. */
+#include "keys_rules.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* PGMQ's longest queue name, and what is left of it for a domain. */
+#define QUEUE_LIMIT  47
+#define DOMAIN_LIMIT (QUEUE_LIMIT - (sizeof "__commands" - 1))
+#define NAME_LIMIT   100
+
+static bool is_made_of(const char *text, const char *first, const char *rest, size_t limit)
+{
+    return *text && strchr(first, *text) && text[strspn(text, rest)] == '\0' &&
+           strlen(text) <= limit;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+const char *rule_present(const char *text)
+{
+    return *text ? NULL : "it must not be empty";
+}
+
+const char *rule_domain(const char *text)
+{
+    if (!is_made_of(text, LOWER, LOWER DIGITS "_", strlen(text)))
+        return "a domain is a-z first, then a-z, 0-9 and _";
+    if (strstr(text, "__") || ends_with(text, "_"))
+        return "a domain may not contain __ nor end in _";
+    if (strlen(text) > DOMAIN_LIMIT)
+        return "a domain has 37 characters at most (PGMQ's queue names have 47)";
+    return NULL;
+}
+
+const char *rule_command_type(const char *text)
+{
+    return is_made_of(text, LOWER UPPER, LOWER UPPER DIGITS "_.-", NAME_LIMIT)
+               ? NULL
+               : "a command type is a letter first, then letters, digits, _ . and -, 100 at most";
+}
+
+const char *rule_reply_queue(const char *text)
+{
+    if (!is_made_of(text, LOWER, LOWER DIGITS "_", QUEUE_LIMIT))
+        return "a queue is a-z first, then a-z, 0-9 and _, 47 characters at most";
+    return ends_with(text, "__commands") ? "replies never go to a __commands queue" : NULL;
+}
+
+/* A set is loaded by its name from the modules folder, so no name may lead out of it. */
+const char *rule_set_name(const char *text)
+{
+    return is_made_of(text, LOWER UPPER DIGITS, LOWER UPPER DIGITS "_-", NAME_LIMIT)
+               ? NULL
+               : "a handler set is named by letters, digits, _ and -";
+}
+
+const char *rule_item_name(const char *text)
+{
+    return is_made_of(text, LOWER UPPER, LOWER UPPER DIGITS "_-", NAME_LIMIT)
+               ? NULL
+               : "a name is a letter first, then letters, digits, _ and -, 100 at most";
+}
+
+const char *rule_worker_name(const char *text)
+{
+    return is_made_of(text, LOWER UPPER DIGITS, LOWER UPPER DIGITS "_.-", NAME_LIMIT)
+               ? NULL
+               : "a worker is named by letters, digits, _ . and -, 100 at most";
+}
