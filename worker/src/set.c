@@ -44,7 +44,10 @@ static bool open_file(cb_set *set, cb_error *e)
     set->handle = dlopen(set->file, RTLD_NOW | RTLD_LOCAL);
     if (set->handle)
         return true;
-    cb_fail(e, CB_MISUSE, "cannot load %.200s: %.250s", set->file, dlerror());
+    const char *why = dlerror(); /* mostly begins with the file */
+    bool names_it = strncmp(why, set->file, strlen(set->file)) == 0;
+    cb_fail(e, CB_MISUSE, "cannot load %.200s%s%.300s", names_it ? "" : set->file,
+            names_it ? "" : ": ", why);
     if (e)
         snprintf(e->hint, sizeof e->hint,
                  "Build it as a shared object for this machine and this version of commandbus.");

@@ -1,0 +1,36 @@
+/* Health and metrics over HTTP, on one thread of its own. */
+#ifndef APP_HTTP_H
+#define APP_HTTP_H
+
+#include <commandbus/error.h>
+#include <commandbus/owned.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whom the routes ask. Called on the thread of the server, while others work. */
+typedef struct {
+    bool (*is_ready)(void *arg, char *reason, size_t size);
+    bool (*metrics)(void *arg, char **ret, cb_error *e); /* the caller frees *ret */
+    void *arg;                                           /* borrowed */
+} http_source;
+
+/* Borrowed for the call, except for what the source says. */
+typedef struct {
+    const char *bind;       /* an IPv4 or IPv6 address */
+    int port;               /* 0: any that is free */
+    const char *token_file; /* who reads /metrics must know what it holds; NULL: anybody may */
+    http_source source;
+} http_options;
+
+typedef struct http http;
+
+/* Listens and answers from then on. CB_MISUSE for an address that is none or not ours, a port in use
+ * and a token that cannot be read. */
+bool http_open(const http_options *options, http **ret, cb_error *e) CB_NODISCARD;
+/* "127.0.0.1:9464" or "[::1]:9464". Borrowed. */
+const char *http_address(const http *h);
+/* Ends its thread first: the source is not asked any more. */
+void http_free(http *h);
+DEFINE_OWNED(http, http_free)
+
+#endif
