@@ -40,6 +40,7 @@ typedef struct {
         *places; /* one a domain; `hinted` is guarded by the mutex, the rest is the claimer's */
     size_t turn; /* whose turn it is to be looked at first */
     bool waiting;
+    atomic_bool claiming; /* a claim is on its way: jobs may yet come of it */
     int64_t
         sweep_at; /* when to look once more for leases whose claim's answer was lost; 0: never */
     int sweeps;   /* left */
