@@ -53,16 +53,31 @@ static size_t bytes_of(const cb_settlement *s)
     return (s->result ? strlen(s->result) : 0) + (s->error_message ? strlen(s->error_message) : 0);
 }
 
-size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes)
+/* With the mutex held. */
+static bool wait_for_one(outcomes *q)
 {
-    size_t n = 0, bytes = 0;
-
-    pthread_mutex_lock(&q->mutex);
     while (!q->first && !q->ending) {
         q->waiting = true;
         waiting_for(&q->filled, &q->mutex, -1);
         q->waiting = false;
     }
+    return q->first != NULL;
+}
+
+bool outcomes_wait(outcomes *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    bool any = wait_for_one(q);
+    pthread_mutex_unlock(&q->mutex);
+    return any;
+}
+
+size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes)
+{
+    size_t n = 0, bytes = 0;
+
+    pthread_mutex_lock(&q->mutex);
+    (void)wait_for_one(q);
     while (q->first && n < max) {
         bytes += bytes_of(&q->first->settlement);
         if (n > 0 && bytes > max_bytes)

@@ -23,7 +23,9 @@ void outcomes_put(outcomes *q, outcome *o);
 void outcomes_end(outcomes *q);
 size_t outcomes_count(outcomes *q);
 
-/* Waits for the first, then takes up to max outcomes of together max_bytes (one at least). 0: ended. */
+/* Waits until there is one; false: ended. */
+bool outcomes_wait(outcomes *q);
+/* Waits like that, then takes up to max outcomes of together max_bytes (one at least). 0: ended. */
 size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes);
 
 #endif

@@ -90,6 +90,7 @@ static void make_ready(served *d, job *j)
     else
         d->first_ready = j;
     d->last_ready = j;
+    atomic_fetch_add(&d->ready, 1);
 }
 
 bool served_add(served *d, job *const *jobs, size_t n)
@@ -135,6 +136,7 @@ void served_give_back(served *d, void (*give)(job *j))
     d->giving_back = true;
     job *ready = d->first_ready;
     d->first_ready = d->last_ready = NULL;
+    atomic_store(&d->ready, 0);
     for (job *j = ready; j; j = j->next_ready)
         j->stage = JOB_RETURNED;
     pthread_cond_broadcast(&d->work);

@@ -42,7 +42,9 @@ typedef struct served {
     job *jobs;               /* all in flight */
     atomic_size_t in_flight; /* changed under the mutex, read anywhere */
     size_t running, overdue;
-    size_t idle; /* slots waiting for work */
+    size_t idle;                /* slots waiting for work */
+    atomic_size_t ready;        /* jobs that no slot has taken; changed under the mutex */
+    _Atomic int64_t typical_ns; /* how long handlers took of late */
     bool giving_back, ending;
     unknown_type unknown[UNKNOWN_TYPES];
     pthread_t *threads;

@@ -1,5 +1,6 @@
 /* The settling thread: a group commit. While one flush is on the wire the next one gathers. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "clock.h"
 #include "engine.h"
@@ -7,7 +8,9 @@
 enum {
     FLUSH_ITEMS = 1000,
     FLUSH_BYTES = 8 * 1024 * 1024,
+    GATHER_MOMENTS = 5,
 };
+static const int64_t quick_ns = 100000;
 
 static cb_level level_of(const cb_settlement *s)
 {
@@ -146,6 +149,26 @@ static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
         worker_pause(w, 0.005);
 }
 
+/* Jobs are ready and handlers are quick: more outcomes come within microseconds. A flush of one now
+ * would keep the others waiting for its commit. */
+static bool is_bursting(cb_worker *w)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        if (atomic_load(&d->ready) > 0 && atomic_load(&d->typical_ns) < quick_ns)
+            return true;
+    }
+    return false;
+}
+
+static void let_gather(cb_worker *w)
+{
+    static const struct timespec moment = { .tv_nsec = 20000 };
+
+    for (int i = 0; i < GATHER_MOMENTS && is_bursting(w); i++)
+        nanosleep(&moment, NULL);
+}
+
 void *settle_thread(void *worker)
 {
     cb_worker *w = worker;
@@ -153,8 +176,9 @@ void *settle_thread(void *worker)
     cb_settlement *items = calloc(FLUSH_ITEMS, sizeof *items);
     size_t n;
 
-    while (batch && items &&
-           (n = outcomes_take(&w->settling, batch, FLUSH_ITEMS, FLUSH_BYTES)) > 0) {
+    while (batch && items && outcomes_wait(&w->settling)) {
+        let_gather(w);
+        n = outcomes_take(&w->settling, batch, FLUSH_ITEMS, FLUSH_BYTES);
         if (atomic_load(&w->ending) && atomic_load(&w->abandoned))
             break;
         flush(w, batch, items, n);

@@ -34,6 +34,7 @@ static job *pop(served *d)
     job *j = d->first_ready;
 
     d->first_ready = j->next_ready;
+    atomic_fetch_sub(&d->ready, 1);
     if (!d->first_ready)
         d->last_ready = NULL;
     else if (d->idle > 0)
@@ -136,6 +137,8 @@ static void hand_over(cb_worker *w, served *d, job *j)
     pthread_mutex_lock(&d->mutex);
     j->stage = JOB_RETURNED;
     j->returned_at = now_ns();
+    int64_t typical = atomic_load(&d->typical_ns);
+    atomic_store(&d->typical_ns, typical + (j->returned_at - j->started_at - typical) / 8);
     d->running--;
     bool late = j->timed_out, parked = j->timeout_pending;
     if (late)
