@@ -78,6 +78,8 @@ static claim_place *next_place(cb_worker *w)
     int64_t now = now_ns(), until = INT64_MAX;
 
     pthread_mutex_lock(&c->mutex);
+    /* Said before `stopping` is looked at: whoever stops sees one or the other. */
+    atomic_store(&c->claiming, true);
     for (size_t i = 0; i < w->n_domains && !found && !atomic_load(&w->stopping); i++) {
         claim_place *p = &c->places[(c->turn + i) % w->n_domains];
         if (is_due(p, now, &until)) {
@@ -86,6 +88,7 @@ static claim_place *next_place(cb_worker *w)
             c->turn = (c->turn + i + 1) % w->n_domains;
         }
     }
+    atomic_store(&c->claiming, found != NULL);
     if (!found && !atomic_load(&w->ending)) {
         if (c->sweep_at && c->sweep_at < until)
             until = c->sweep_at;
@@ -121,8 +124,9 @@ static void take_over(cb_worker *w, served *d, cb_claim *claim, int64_t lease_en
     if (made < n)
         emit(w, CB_LEVEL_ERROR, "claim.dropped", .domain = d->name, .count = (int64_t)(n - made),
              .error = "no memory");
-    if (made > 0)
-        served_add(d, jobs, made);
+    bool may_start = made == 0 || served_add(d, jobs, made);
+    for (size_t i = 0; i < made && !may_start; i++)
+        job_give_back(jobs[i]);
     free(jobs);
     if (share)
         share_drop(share);
@@ -234,8 +238,12 @@ void *claim_thread(void *worker)
         }
         sweep(w);
         claim_place *p = next_place(w);
-        if (p)
+        if (p) {
             claim_for(w, p);
+            atomic_store(&w->claims.claiming, false);
+        }
+        if (atomic_load(&w->stopping))
+            worker_changed(w);
     }
     return NULL;
 }

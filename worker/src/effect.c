@@ -4,8 +4,10 @@
 #include "clock.h"
 #include "engine.h"
 
+/* An effect that waits for a lock holds up the others: it gets a moment, then they have their turn. */
+static const double lock_timeout_seconds = 0.25;
 enum {
-    MOST_TRIES = 30
+    MOST_TRIES = 60
 };
 
 /* It never got its locks: to be run again, like any other transient failure. */
@@ -16,7 +18,7 @@ static void give_up(cb_worker *w, outcome *o)
     s->outcome = CB_TRANSIENT;
     s->result = NULL;
     s->error_code = "EFFECT_FAILED";
-    s->error_message = "its effects did not get their locks in time";
+    s->error_message = "its effects could not be written, most likely for want of a lock";
     s->retry_seconds = served_backoff(o->job->domain, o->job->command->attempt);
     outcomes_put(&w->settling, o);
 }
@@ -27,9 +29,10 @@ static void settle_one(cb_worker *w, outcome *o)
     cb_error e = { 0 };
     int64_t from = now_ns();
 
-    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context, 0, &e)) {
+    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context,
+                                lock_timeout_seconds, &e)) {
         link_failed(link, &e, "settle");
-        if (e.code == CB_AGAIN && ++o->tries >= MOST_TRIES)
+        if (e.code != CB_LOST && ++o->tries >= MOST_TRIES)
             give_up(w, o);
         else
             outcomes_put(&w->effecting, o); /* behind the others */

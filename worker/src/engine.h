@@ -10,6 +10,7 @@
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
 
+#include <commandbus/lease.h>
 #include <commandbus/listen.h>
 #include <commandbus/worker.h>
 #include <stdatomic.h>
@@ -39,6 +40,7 @@ typedef struct {
         *places; /* one a domain; `hinted` is guarded by the mutex, the rest is the claimer's */
     size_t turn; /* whose turn it is to be looked at first */
     bool waiting;
+    atomic_bool claiming; /* a claim is on its way: jobs may yet come of it */
     int64_t
         sweep_at; /* when to look once more for leases whose claim's answer was lost; 0: never */
     int sweeps;   /* left */
@@ -75,10 +77,9 @@ struct cb_worker {
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
 
-    pthread_mutex_t pausing; /* for worker_pause */
-    pthread_cond_t unpause;
-    pthread_mutex_t life;   /* guards what follows, and start against stop */
-    pthread_cond_t changed; /* a job ended, or one of the flags below was set */
+    pthread_mutex_t pausing; /* for worker_pause, and for who waits until all is drained */
+    pthread_cond_t unpause;  /* a job ended while stopping, or one of the flags below was set */
+    pthread_mutex_t life;    /* guards what follows, and start against stop */
     pthread_t threads[8];
     size_t n_threads;
     bool started;          /* threads are there */

@@ -21,7 +21,6 @@ job *job_make(struct served *domain, claim_share *share, const cb_command *comma
     j->lease_seconds = command->timeout_seconds > domain->vt_seconds
                            ? command->timeout_seconds + 2 * lease_margin(command->timeout_seconds)
                            : domain->vt_seconds;
-    j->claimed_at = now_ns();
     atomic_init(&j->lease_end, lease_end);
     atomic_init(&j->deadline, 0);
     atomic_init(&j->users, 1);

@@ -55,7 +55,7 @@ struct job {
     bool timed_out;       /* HANDLER_TIMEOUT was handed to the settler */
     bool timeout_pending; /* and has no verdict yet */
     bool parked;          /* returned meanwhile: `own` follows that verdict */
-    int64_t claimed_at, started_at, returned_at;
+    int64_t started_at, returned_at;
     job *next_ready;
     job *prev, *next; /* all jobs of the domain */
 

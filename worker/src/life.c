@@ -22,9 +22,9 @@ bool worker_pause(cb_worker *w, double seconds)
 
 void worker_changed(cb_worker *w)
 {
-    pthread_mutex_lock(&w->life);
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->life);
+    pthread_mutex_lock(&w->pausing);
+    pthread_cond_broadcast(&w->unpause);
+    pthread_mutex_unlock(&w->pausing);
 }
 
 /* ---- starting ---- */
@@ -207,23 +207,39 @@ static void begin_to_stop(cb_worker *w)
         served_give_back(&w->domains[i], job_give_back);
 }
 
-bool cb_worker_stop(cb_worker *w, double timeout_seconds)
+static bool is_started(cb_worker *w)
+{
+    pthread_mutex_lock(&w->life);
+    bool started = w->started;
+    pthread_mutex_unlock(&w->life);
+    return started;
+}
+
+static bool is_drained(cb_worker *w)
+{
+    return !atomic_load(&w->claims.claiming) && cb_worker_in_flight(w, NULL) == 0;
+}
+
+static bool wait_until_drained(cb_worker *w, double timeout_seconds)
 {
     int64_t until = now_ns() + seconds_to_ns(timeout_seconds);
 
-    pthread_mutex_lock(&w->life);
-    if (!w->started) {
-        pthread_mutex_unlock(&w->life);
+    pthread_mutex_lock(&w->pausing);
+    for (int64_t left;
+         !is_drained(w) && !atomic_load(&w->abandoned) && (left = until - now_ns()) > 0;)
+        waiting_for(&w->unpause, &w->pausing, left);
+    pthread_mutex_unlock(&w->pausing);
+    return is_drained(w);
+}
+
+bool cb_worker_stop(cb_worker *w, double timeout_seconds)
+{
+    if (!is_started(w))
         return true;
-    }
-    pthread_mutex_unlock(&w->life);
     begin_to_stop(w);
+    bool drained = wait_until_drained(w, timeout_seconds);
 
     pthread_mutex_lock(&w->life);
-    for (int64_t left; w->started && cb_worker_in_flight(w, NULL) > 0 &&
-                       !atomic_load(&w->abandoned) && (left = until - now_ns()) > 0;)
-        waiting_for(&w->changed, &w->life, left);
-    bool drained = cb_worker_in_flight(w, NULL) == 0;
     if (w->started && drained)
         tear_down(w);
     pthread_mutex_unlock(&w->life);

@@ -83,6 +83,7 @@ void *listen_thread(void *worker)
 {
     cb_worker *w = worker;
     double wait = 1;
+    bool told = false;
 
     while (wants_to_listen(w) && !atomic_load(&w->ending)) {
         cb_error e = { 0 };
@@ -90,20 +91,22 @@ void *listen_thread(void *worker)
         if (l) {
             listener_set(w, l);
             metrics_link_up(w->metrics, LINK_LISTEN, true);
-            if (listen_on(w, l, &e))
+            (void)listen_on(w, l, &e);
+            if (atomic_exchange(&w->hears, false)) {
                 wait = 1;
-            if (atomic_exchange(&w->hears, false))
-                wait = 1;
+                told = false;
+            }
             listener_set(w, NULL);
             metrics_link_up(w->metrics, LINK_LISTEN, false);
             cb_listener_free(l);
         }
         if (atomic_load(&w->ending))
             break;
-        emit(w, CB_LEVEL_WARN, "listen.deaf", .connection = link_names[LINK_LISTEN],
-             .error = e.message, .retry_seconds = wait,
+        emit(w, told ? CB_LEVEL_DEBUG : CB_LEVEL_WARN, "listen.deaf",
+             .connection = link_names[LINK_LISTEN], .error = e.message, .retry_seconds = wait,
              .hint = "polling until it hears again; behind a pooler in transaction mode set "
                      "database.listen-url");
+        told = true;
         metrics_reconnect(w->metrics, LINK_LISTEN);
         worker_pause(w, wait);
         wait = 2 * wait < longest_wait ? 2 * wait : longest_wait;

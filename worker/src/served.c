@@ -83,26 +83,36 @@ size_t served_free_places(served *d)
     return taken < (size_t)d->places ? (size_t)d->places - taken : 0;
 }
 
-void served_add(served *d, job *const *jobs, size_t n)
+static void make_ready(served *d, job *j)
+{
+    if (d->last_ready)
+        d->last_ready->next_ready = j;
+    else
+        d->first_ready = j;
+    d->last_ready = j;
+}
+
+bool served_add(served *d, job *const *jobs, size_t n)
 {
     pthread_mutex_lock(&d->mutex);
+    bool may_start = !d->giving_back;
     for (size_t i = 0; i < n; i++) {
         job *j = jobs[i];
         j->next = d->jobs;
         if (d->jobs)
             d->jobs->prev = j;
         d->jobs = j;
-        if (d->last_ready)
-            d->last_ready->next_ready = j;
+        if (may_start)
+            make_ready(d, j);
         else
-            d->first_ready = j;
-        d->last_ready = j;
+            j->stage = JOB_RETURNED;
     }
     atomic_fetch_add(&d->in_flight, n);
     /* One is enough: each slot that takes a job wakes the next while there are more. */
-    if (d->idle > 0)
+    if (may_start && d->idle > 0)
         pthread_cond_signal(&d->work);
     pthread_mutex_unlock(&d->mutex);
+    return may_start;
 }
 
 void served_end(served *d, job *j)

@@ -55,8 +55,9 @@ void served_done(served *d);
 
 /* How many may be claimed now. */
 size_t served_free_places(served *d);
-/* Takes the jobs over: they are in flight from here on. */
-void served_add(served *d, job *const *jobs, size_t n);
+/* Takes the jobs over: they are in flight from here on. False when no job may start any more: the
+ * caller then gives them back. */
+bool served_add(served *d, job *const *jobs, size_t n);
 /* A job has ended: its place is free. */
 void served_end(served *d, job *j);
 

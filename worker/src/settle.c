@@ -67,27 +67,57 @@ void outcome_settled(cb_worker *w, outcome *o)
         outcomes_put(&w->settling, &j->own);
 }
 
+static bool is_passing(const cb_error *e)
+{
+    return e->code == CB_LOST || e->code == CB_AGAIN;
+}
+
+/* One attempt at n items. */
+static bool settle_once(cb_worker *w, cb_settlement *items, size_t n, cb_error *e)
+{
+    db_link *link = &w->links[LINK_SETTLE];
+    size_t refused = 0;
+    int64_t from = now_ns();
+
+    if (!cb_settle_each(link->db, w->id, items, n, &refused, e))
+        return false;
+    link_worked(link);
+    metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
+    metrics_refused(w->metrics, refused);
+    return true;
+}
+
+/* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
+ * settled alone is; the others are let go, and redelivered when their leases end. */
+static bool settle_alone(cb_worker *w, cb_settlement *items, size_t n, cb_error *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (settle_once(w, &items[i], 1, e))
+            continue;
+        if (is_passing(e))
+            return false;
+        items[i].verdict = CB_STALE;
+        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = items[i].domain,
+             .command_id = items[i].command_id.text, .error = e->message, .hint = e->hint,
+             .error_code = e->sqlstate);
+    }
+    return true;
+}
+
 /* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
 static bool settle_all(cb_worker *w, cb_settlement *items, size_t n)
 {
     db_link *link = &w->links[LINK_SETTLE];
-    size_t refused = 0;
     cb_error e = { 0 };
 
-    for (;;) {
-        if (!link_ready(link, NULL))
-            return false;
-        int64_t from = now_ns();
-        if (cb_settle_each(link->db, w->id, items, n, &refused, &e)) {
-            link_worked(link);
-            metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
-            metrics_refused(w->metrics, refused);
+    while (link_ready(link, NULL)) {
+        if (settle_once(w, items, n, &e) || (!is_passing(&e) && settle_alone(w, items, n, &e)))
             return true;
-        }
         link_failed(link, &e, "settle");
         if (atomic_load(&w->ending))
-            return false;
+            break;
     }
+    return false;
 }
 
 static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)

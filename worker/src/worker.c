@@ -23,10 +23,10 @@ static bool copy_text(char **to, const char *from)
 static bool make_id(cb_worker *w, const char *name)
 {
     char host[256] = "host";
-    cb_uuid chance;
 
     gethostname(host, sizeof host - 1);
-    cb_uuid_new(&chance);
+    cb_uuid chance = cb_uuid_new();
+
     if (asprintf(&w->host, "%s", host) < 0)
         return false;
     if (name && *name ? asprintf(&w->name, "%.150s", name) < 0
@@ -89,7 +89,6 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
     w->opened_at = now_ns();
     pthread_mutex_init(&w->life, NULL);
-    waiting_init(&w->changed);
     pthread_mutex_init(&w->pausing, NULL);
     waiting_init(&w->unpause);
     pthread_mutex_init(&w->listening, NULL);
@@ -135,7 +134,6 @@ void cb_worker_free(cb_worker *w)
     pthread_mutex_destroy(&w->listening);
     pthread_cond_destroy(&w->unpause);
     pthread_mutex_destroy(&w->pausing);
-    pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->life);
     char *texts[] = { w->id,         w->name,          w->profile,    w->host,         w->url,
                       w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives };

@@ -1,0 +1,8 @@
+/* What the set offers. */
+#include "greetings.h"
+
+#include <commandbus/module.h>
+
+static const cb_handler handlers[] = { { "Hello", greetings_hello } };
+
+CB_MODULE(greetings, .handlers = handlers, .n_handlers = CB_COUNT(handlers));
