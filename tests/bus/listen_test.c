@@ -1,0 +1,264 @@
+/* Hearing that something was sent. */
+#include "claims.h"
+#include "parallel.h"
+#include "proxy.h"
+
+static const char *const queues[] = { "fx__commands", "risk__commands", "payments__replies" };
+enum {
+    QUEUES = 3,
+    LONG_MS = 10000, /* a wait that only a fault uses up */
+};
+
+typedef struct {
+    rig base;
+    cb_listener *listener;
+    bool woken[QUEUES];
+    bool any;
+    cb_error e;
+} listen_rig;
+
+static void listen_open(listen_rig *r)
+{
+    *r = (listen_rig){ .base = rig_open() };
+    cr_assert(cb_listener_open(r->base.conninfo, queues, QUEUES, &r->listener, &r->e), "%s",
+              r->e.message);
+}
+
+static void listen_close(listen_rig *r)
+{
+    cb_listener_free(r->listener);
+    rig_close(&r->base);
+}
+
+static void wait_for(listen_rig *r, int timeout_ms)
+{
+    memset(r->woken, true, sizeof r->woken);
+    cr_assert(cb_listener_wait(r->listener, timeout_ms, r->woken, &r->any, &r->e), "%s",
+              r->e.message);
+}
+
+#define expect_woken(r, fx, risk, replies)                                                      \
+    cr_expect((r)->woken[0] == (fx) && (r)->woken[1] == (risk) && (r)->woken[2] == (replies) && \
+                  (r)->any == (fx || risk || replies),                                          \
+              "woken: %d %d %d, any %d", (r)->woken[0], (r)->woken[1], (r)->woken[2], (r)->any)
+
+static void announce(listen_rig *r, double seconds)
+{
+    cr_assert(cb_sleep_announce(r->base.db, "w", queues, QUEUES, seconds, &r->e), "%s",
+              r->e.message);
+}
+
+Test(listener, hears_a_send_to_a_queue_that_somebody_sleeps_on) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    listen_open(&r);
+    announce(&r, 60);
+
+    test_send_one(r.base.db, .domain = "risk");
+    wait_for(&r, LONG_MS);
+
+    expect_woken(&r, false, true, false);
+    wait_for(&r, 0);
+    expect_woken(&r, false, false, false);
+    listen_close(&r);
+}
+
+Test(listener, hears_nothing_of_a_send_when_nobody_sleeps) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    bool heard = false;
+    listen_open(&r);
+
+    test_send_one(r.base.db, .domain = "fx");
+
+    /* The probe is notified after the send: had there been anything, it would have come before. */
+    cr_assert(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e), "%s", r.e.message);
+    cr_expect(heard);
+    wait_for(&r, 0);
+    expect_woken(&r, false, false, false);
+    listen_close(&r);
+}
+
+Test(listener, hears_a_reply) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    listen_open(&r);
+    announce(&r, 60);
+    test_send_one(r.base.db, .domain = "fx", .reply_to = "payments__replies");
+    wait_for(&r, LONG_MS);
+    expect_woken(&r, true, false, false);
+
+    test_run_one(r.base.db, "w", CB_SUCCESS);
+    wait_for(&r, LONG_MS);
+
+    expect_woken(&r, false, false, true);
+    listen_close(&r);
+}
+
+Test(listener, proves_that_it_hears_as_often_as_it_is_asked) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    listen_open(&r);
+
+    for (int i = 0; i < 20; i++) {
+        bool heard = false;
+        cr_assert(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e), "%s", r.e.message);
+        cr_expect(heard);
+    }
+
+    wait_for(&r, 0);
+    expect_woken(&r, false, false, false);
+    listen_close(&r);
+}
+
+Test(listener, says_so_when_it_does_not_hear) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    bool heard = true;
+    listen_open(&r);
+    /* Like a pooler in transaction mode: every statement succeeds and no notification arrives. */
+    test_exec(r.base.sql, "SET allow_system_table_mods = on;"
+                          "ALTER FUNCTION pg_catalog.pg_notify RENAME TO pg_notify_really;"
+                          "CREATE FUNCTION pg_catalog.pg_notify(text, text) RETURNS void "
+                          "LANGUAGE sql AS 'SELECT'");
+
+    cr_assert(cb_listener_prove(r.listener, 50, &heard, &r.e), "%s", r.e.message);
+
+    cr_expect_not(heard);
+    wait_for(&r, 0);
+    expect_woken(&r, false, false, false);
+    listen_close(&r);
+}
+
+Test(listener, keeps_what_it_hears_while_it_proves_itself) /* DESIGN 2: wake-up */
+{
+    listen_rig r;
+    bool heard = false;
+    listen_open(&r);
+    announce(&r, 60);
+
+    test_send_one(r.base.db, .domain = "fx");
+    cr_assert(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e), "%s", r.e.message);
+    wait_for(&r, 0);
+
+    cr_expect(heard);
+    expect_woken(&r, true, false, false);
+    listen_close(&r);
+}
+
+Test(listener, gives_up_when_the_time_is_over)
+{
+    listen_rig r;
+    listen_open(&r);
+    double before = test_clock();
+
+    wait_for(&r, 50);
+
+    expect_woken(&r, false, false, false);
+    cr_expect_geq(test_clock() - before, 0.05);
+    listen_close(&r);
+}
+
+static void wait_or_wake(size_t i, void *arg)
+{
+    listen_rig *r = arg;
+
+    if (i == 0)
+        r->any = !cb_listener_wait(r->listener, -1, r->woken, &r->any, &r->e) || r->any;
+    else
+        cb_listener_wake(r->listener);
+}
+
+Test(listener, is_woken_by_another_thread) /* WRK.11 */
+{
+    listen_rig r;
+    listen_open(&r);
+
+    for (int i = 0; i < 50; i++) {
+        parallel_run(2, wait_or_wake, &r);
+        cr_expect_not(r.any, "%s", r.e.message);
+    }
+
+    cb_listener_wake(r.listener); /* also when it comes before the wait, */
+    cb_listener_wake(r.listener); /* and for once however often */
+    wait_for(&r, -1);
+    double before = test_clock();
+    wait_for(&r, 20);
+    cr_expect_geq(test_clock() - before, 0.02);
+    listen_close(&r);
+}
+
+Test(listener, tells_that_its_connection_is_lost) /* WRK.10 */
+{
+    listen_rig r;
+    bool heard = true;
+    listen_open(&r);
+    test_exec(r.base.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                          "WHERE query LIKE 'LISTEN%' AND datname = current_database()");
+
+    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.woken, &r.any, &r.e));
+
+    cr_expect_eq(r.e.code, CB_LOST, "%s", r.e.message);
+    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.woken, &r.any, &r.e));
+    cr_expect_eq(r.e.code, CB_LOST);
+    cr_expect_not(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e));
+    cr_expect_eq(r.e.code, CB_LOST);
+    cr_expect_not(heard);
+    listen_close(&r);
+}
+
+Test(listener, tells_that_its_connection_was_lost_while_it_proved_itself) /* WRK.10 */
+{
+    rig base = rig_open();
+    test_proxy *proxy = test_proxy_start(base.conninfo);
+    OWNED(cb_listener) l = NULL;
+    cb_error e = { 0 };
+    bool heard = true;
+    cr_assert(cb_listener_open(test_proxy_conninfo(proxy), queues, QUEUES, &l, &e), "%s",
+              e.message);
+
+    test_proxy_cut(proxy, PROXY_CUT_ANSWER);
+    cr_expect_not(cb_listener_prove(l, LONG_MS, &heard, &e));
+
+    cr_expect_eq(e.code, CB_LOST, "%s", e.message);
+    cr_expect_not(heard);
+    cb_listener_free(cb_listener_take(&l));
+    test_proxy_stop(proxy);
+    rig_close(&base);
+}
+
+Test(listener, refuses_what_is_no_queue)
+{
+    rig base = rig_open();
+    const char *const bad[] = { "",
+                                "Fx",
+                                "a;DROP TABLE t",
+                                "fx\"",
+                                "9fx",
+                                "a-b",
+                                NULL,
+                                "a_name_that_has_one_character_more_than_pgmq_has" };
+    cb_listener *l = NULL;
+
+    for (size_t i = 0; i < CB_COUNT(bad); i++) {
+        cb_error e = { 0 };
+        cr_expect_not(cb_listener_open(base.conninfo, &bad[i], 1, &l, &e));
+        cr_expect_eq(e.code, CB_INVALID_NAME, "%s", e.message);
+    }
+
+    cr_expect_null(l);
+    rig_close(&base);
+}
+
+Test(listener, fails_to_open_as_a_connection_does)
+{
+    cb_listener *l = NULL;
+    cb_error e = { 0 };
+
+    cr_expect_not(cb_listener_open("host=127.0.0.1 port=1", queues, QUEUES, &l, &e));
+    cr_expect_eq(e.code, CB_LOST);
+    cr_expect_not(cb_listener_open(NULL, queues, QUEUES, &l, &e));
+    cr_expect_eq(e.code, CB_MISUSE);
+    cr_expect_null(l);
+    cb_listener_free(NULL);
+}
