@@ -1,0 +1,139 @@
+/* Putting a worker together. */
+#include "assembly.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "misuse.h"
+
+/* Loads a set unless it is there already. */
+static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
+{
+    for (size_t i = 0; i < a->n_sets; i++) {
+        const cb_module *module = cb_set_module(a->sets[i]);
+        if (strcmp(module->name, name) == 0) {
+            *ret = module;
+            return true;
+        }
+    }
+    if (!cb_set_load(c->modules_dir, name, &a->sets[a->n_sets], e))
+        return false;
+    *ret = cb_set_module(a->sets[a->n_sets++]);
+    return true;
+}
+
+static void fill_domain(cb_worker_domain_options *to, const config_domain *d)
+{
+    *to = (cb_worker_domain_options){
+        .domain = d->name,
+        .concurrent_messages = (int)d->concurrent_messages,
+        .prefetch = (int)d->prefetch,
+        .visibility_timeout_seconds = d->visibility_timeout,
+        .poll_interval_seconds = d->poll_interval,
+        .no_notify = !d->use_notify,
+        .handler_timeout_seconds = (int)d->handler_timeout,
+        .max_attempts = (int)d->max_attempts,
+        .retry_backoff = d->retry_backoff,
+        .n_retry_backoff = d->n_retry_backoff,
+    };
+}
+
+static bool add_domain(assembly *a, const config *c, const config_domain *d,
+                       const cb_module **modules, cb_error *e)
+{
+    cb_worker_domain_options *to = &a->domains[a->worker.n_domains];
+
+    fill_domain(to, d);
+    to->sets = modules;
+    for (size_t i = 0; i < d->n_handlers; i++) {
+        if (!load(a, c, d->handlers[i], &modules[i], e))
+            return cb_fail_while(e, "loading the handlers of domain '%s'", d->name);
+    }
+    to->n_sets = d->n_handlers;
+    if (d->fleet_limit_is_set) {
+        a->fleet_limits[a->worker.n_domains] = (int)d->fleet_limit;
+        to->fleet_limit = &a->fleet_limits[a->worker.n_domains];
+    }
+    a->worker.n_domains++;
+    return true;
+}
+
+static bool make_room(assembly *a, const config *c, cb_error *e)
+{
+    size_t most = 1;
+
+    for (size_t i = 0; i < c->n_domains; i++)
+        most += c->domains[i].n_handlers;
+    a->sets = calloc(most, sizeof *a->sets);
+    a->modules = calloc(most, sizeof *a->modules);
+    a->domains = calloc(c->n_domains + 1, sizeof *a->domains);
+    a->fleet_limits = calloc(c->n_domains + 1, sizeof *a->fleet_limits);
+    return (a->sets && a->modules && a->domains && a->fleet_limits) ||
+           cb_fail(e, CB_MEMORY, "out of memory");
+}
+
+/* As PostgreSQL reads it; NULL for 0, which keeps for ever. */
+static const char *interval(double seconds, char text[ASSEMBLY_INTERVAL])
+{
+    if (seconds <= 0)
+        return NULL;
+    snprintf(text, ASSEMBLY_INTERVAL, "%" PRId64 " seconds", (int64_t)(seconds + 0.5));
+    return text;
+}
+
+static void fill_worker(assembly *a, const config *c)
+{
+    a->worker = (cb_worker_options){
+        .url = c->database_url,
+        .listen_url = c->listen_url,
+        .name = c->worker_name,
+        .profile = *c->profile ? c->profile : NULL,
+        .domains = a->domains,
+        .kill_grace_seconds = c->kill_grace,
+        .unknown_type_grace_seconds = c->unknown_type_grace,
+        .result_limit = (size_t)c->payload_limit,
+        .keep_commands = interval(c->keep_commands, a->keep_commands),
+        .keep_audit = interval(c->keep_audit, a->keep_audit),
+        .keep_archives = interval(c->keep_archives, a->keep_archives),
+        .event_level = c->log_level,
+    };
+}
+
+bool assembly_init(assembly *a, const config *c, cb_error *e)
+{
+    size_t used = 0;
+
+    *a = (assembly){ 0 };
+    if (!make_room(a, c, e))
+        return false;
+    fill_worker(a, c);
+    for (size_t i = 0; i < c->n_domains; i++) {
+        const config_domain *d = &c->domains[i];
+        if (!d->enabled)
+            continue;
+        if (!add_domain(a, c, d, &a->modules[used], e))
+            return false;
+        used += d->n_handlers;
+    }
+    if (a->worker.n_domains == 0)
+        return misuse(e,
+                      "Choose a --profile that serves some, or say --set "
+                      "domains.<name>.enabled=true; --check-config shows what is set.",
+                      "there is no domain to serve");
+    if (!c->command_handlers)
+        a->worker.n_domains = 0;
+    return true;
+}
+
+void assembly_done(assembly *a)
+{
+    for (size_t i = 0; i < a->n_sets; i++)
+        cb_set_free(a->sets[i]);
+    free(a->sets);
+    free(a->modules);
+    free(a->domains);
+    free(a->fleet_limits);
+    *a = (assembly){ 0 };
+}

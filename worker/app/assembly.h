@@ -1,0 +1,31 @@
+/* From the configuration to what a worker is opened with: handler sets loaded, options filled. */
+#ifndef APP_ASSEMBLY_H
+#define APP_ASSEMBLY_H
+
+#include <commandbus/set.h>
+#include <commandbus/worker.h>
+
+#include "config.h"
+
+#define ASSEMBLY_INTERVAL 40
+
+typedef struct {
+    cb_worker_options worker; /* points into the rest of this struct and into the configuration */
+    cb_set **sets;            /* each file once, however many domains use it */
+    size_t n_sets;
+    cb_worker_domain_options *domains;
+    const cb_module **modules; /* of all domains, one after another */
+    int *fleet_limits;
+    char keep_commands[ASSEMBLY_INTERVAL], keep_audit[ASSEMBLY_INTERVAL],
+        keep_archives[ASSEMBLY_INTERVAL];
+} assembly;
+
+/* Loads the sets of every enabled domain. With features.command-handlers off no domain is served, and
+ * worker.n_domains is 0. Borrows the configuration; must not move afterwards. assembly_done in any
+ * case. */
+bool assembly_init(assembly *a, const config *c, cb_error *e) CB_NODISCARD;
+
+/* Unloads the sets: no worker may use them any more. */
+void assembly_done(assembly *a);
+
+#endif

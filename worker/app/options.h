@@ -1,0 +1,26 @@
+/* The command line of commandbus-worker. */
+#ifndef APP_OPTIONS_H
+#define APP_OPTIONS_H
+
+#include <commandbus/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* What is not said is NULL, 0 or false. Texts are borrowed from argv. */
+typedef struct {
+    const char *profiles;
+    const char *config_dir;
+    const char **settings; /* "path=value" of each --set; owned */
+    size_t n_settings;
+    bool check_config, json;
+    bool version, help;
+} options;
+
+/* argv[0] is the program. Every failure but CB_MEMORY is CB_MISUSE. options_done in any case. */
+bool options_parse(int argc, char **argv, options *ret, cb_error *e) CB_NODISCARD;
+void options_done(options *o);
+
+void options_help(FILE *out);
+
+#endif

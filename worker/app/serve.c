@@ -1,0 +1,176 @@
+/* Start, work, drain. */
+#include "serve.h"
+
+#include <commandbus/version.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "assembly.h"
+#include "http.h"
+
+static const double look_seconds = 0.5; /* how often a stuck handler is looked for */
+
+typedef struct {
+    const config *config;
+    log_sink *log;
+    const signals *signals;
+    assembly parts;
+    cb_worker *worker; /* NULL when no commands are to be served */
+    http *http;        /* NULL when http.port is 0 */
+} app;
+
+#define tell(a, lvl, what, ...) \
+    log_event(&(cb_event){ .level = (lvl), .name = (what), __VA_ARGS__ }, (a)->log)
+
+/* ---- what HTTP asks ---- */
+
+static bool is_ready(void *arg, char *reason, size_t size)
+{
+    const app *a = arg;
+
+    return !a->worker || cb_worker_is_ready(a->worker, reason, size);
+}
+
+static bool metrics(void *arg, char **ret, cb_error *e)
+{
+    const app *a = arg;
+
+    if (a->worker)
+        return cb_worker_metrics(a->worker, ret, e);
+    *ret = strdup("");
+    return *ret || cb_fail(e, CB_MEMORY, "out of memory");
+}
+
+/* ---- start ---- */
+
+static bool open_http(app *a, cb_error *e)
+{
+    http_options options = { .bind = a->config->http_bind,
+                             .port = (int)a->config->http_port,
+                             .token_file = a->config->http_token_file,
+                             .source = { is_ready, metrics, a } };
+
+    return options.port == 0 || http_open(&options, &a->http, e);
+}
+
+static void tell_started(const app *a)
+{
+    const cb_worker_options *w = &a->parts.worker;
+    char domains[512] = "";
+    int64_t slots = 0;
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        size_t n = strlen(domains);
+        snprintf(domains + n, sizeof domains - n, "%s%s", n ? "," : "", w->domains[i].domain);
+        slots += w->domains[i].concurrent_messages;
+    }
+    tell(a, CB_LEVEL_INFO, "worker.started", .version = cb_version_string(), .profile = w->profile,
+         .domain = *domains ? domains : NULL, .slots = slots,
+         .address = a->http ? http_address(a->http) : NULL);
+    if (!a->worker)
+        tell(a, CB_LEVEL_WARN, "worker.idle", .hint = "features.command-handlers is off");
+}
+
+static bool start(app *a, cb_error *e)
+{
+    if (!assembly_init(&a->parts, a->config, e))
+        return false;
+    for (size_t i = 0; i < a->parts.n_sets; i++) {
+        const cb_module *module = cb_set_module(a->parts.sets[i]);
+        tell(a, CB_LEVEL_INFO, "set.loaded", .set = module->name,
+             .count = (int64_t)module->n_handlers, .file = cb_set_file(a->parts.sets[i]));
+    }
+    a->parts.worker.on_event = log_event;
+    a->parts.worker.on_event_arg = a->log;
+    if (a->parts.worker.n_domains > 0 && !cb_worker_open(&a->parts.worker, &a->worker, e))
+        return false;
+    if (!open_http(a, e) || (a->worker && !cb_worker_start(a->worker, e)))
+        return false;
+    tell_started(a);
+    return true;
+}
+
+/* ---- work ---- */
+
+/* Until a signal says to end, or a handler is stuck. */
+static void work(const app *a)
+{
+    for (;;) {
+        int signal = signals_wait(a->signals, look_seconds);
+        if (signal)
+            tell(a, CB_LEVEL_INFO, "signal.received", .signal = signal);
+        if (signal || (a->worker && cb_worker_is_broken(a->worker)))
+            return;
+    }
+}
+
+/* ---- drain ---- */
+
+typedef struct {
+    const app *app;
+    atomic_bool over; /* the drain has ended by itself */
+} impatience;
+
+/* A second signal stops now. */
+static void *hear_second_signal(void *arg)
+{
+    impatience *i = arg;
+    int signal = signals_wait(i->app->signals, -1);
+
+    if (!atomic_load(&i->over)) {
+        tell(i->app, CB_LEVEL_WARN, "signal.received", .signal = signal,
+             .hint = "the second one: what runs is left behind and redelivered");
+        cb_worker_stop_now(i->app->worker);
+    }
+    return NULL;
+}
+
+static bool drain(const app *a)
+{
+    impatience i = { .app = a };
+    pthread_t hears;
+    bool is_heard = pthread_create(&hears, NULL, hear_second_signal, &i) == 0;
+    bool drained = cb_worker_stop(a->worker, a->config->shutdown_timeout);
+
+    if (is_heard) {
+        /* Wakes it; it has ended already when there was a second signal. */
+        atomic_store(&i.over, true);
+        pthread_kill(hears, SIGTERM);
+        pthread_join(hears, NULL);
+    }
+    return drained;
+}
+
+/* ---- end ---- */
+
+static void done(app *a)
+{
+    http_free(a->http);
+    cb_worker_free(a->worker);
+    assembly_done(&a->parts);
+}
+
+ended serve(const config *c, log_sink *log, const signals *s)
+{
+    app a = { .config = c, .log = log, .signals = s };
+    cb_error e = { 0 };
+
+    if (!start(&a, &e)) {
+        done(&a);
+        return refuse(&e);
+    }
+    work(&a);
+    bool drained = !a.worker || drain(&a);
+    bool stuck = a.worker && cb_worker_is_broken(a.worker);
+    ended how = stuck ? ENDED_STUCK : drained ? ENDED_CLEAN : ENDED_UNDRAINED;
+    if (!drained) {
+        fflush(NULL);
+        _exit(how);
+    }
+    done(&a);
+    return how;
+}
