@@ -7,7 +7,7 @@
 #include "buffer.h"
 
 enum {
-    PARAMS_MAX = 16
+    PARAMS_MAX = 32
 };
 
 /* Start with { 0 }. Points into itself: never copy one. */

@@ -47,9 +47,12 @@ static bool receive_all(cb_db *db, pipeline_statement *statements, size_t n, cb_
         case PGRES_PIPELINE_ABORTED:
             break;
         default:
-            if (!failed)
-                db_fail(db, result, e);
+            if (failed)
+                break;
             failed = true;
+            db_fail(db, result, e);
+            if (ended < n)
+                statements[ended].refused = true;
         }
     }
 }
@@ -64,7 +67,8 @@ void pipeline_done(pipeline_statement *statements, size_t n)
 
 static bool run_alone(cb_db *db, pipeline_statement *s, cb_error *e)
 {
-    return db_run(db, s->sql, &s->p, DB_TEXT, &s->result, e);
+    s->refused = !db_run(db, s->sql, &s->p, DB_TEXT, &s->result, e);
+    return !s->refused;
 }
 
 bool pipeline_run(cb_db *db, pipeline_statement *statements, size_t n, cb_error *e)

@@ -1,13 +1,12 @@
 /* Writing outcomes: one statement a domain, one transaction. */
-#include <commandbus/settle.h>
+#include "settle_call.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "array.h"
 #include "cb_sql.h"
 #include "fail.h"
-#include "groups.h"
-#include "pipeline.h"
 #include "words.h"
 
 static const char *const outcome_names[] = {
@@ -59,26 +58,24 @@ static const array_type array_types[ARRAYS] = {
     [RETRIES] = ARRAY_FLOAT8,
 };
 
-typedef struct {
+struct settle_arrays {
     buffer arrays[ARRAYS];
     bool used[ARRAYS];
-} settle_arrays;
+};
 
-/* Everything about one call, freed together. */
-typedef struct {
-    groups by_domain;
-    settle_arrays *arrays;          /* one a domain */
-    pipeline_statement *statements; /* one a domain */
-} settle_call;
+static size_t statement_count(const settle_call *call)
+{
+    return call->before + call->by_domain.count;
+}
 
-static void settle_call_done(settle_call *call)
+void settle_call_done(settle_call *call)
 {
     for (size_t g = 0; call->arrays && g < call->by_domain.count; g++) {
         for (int a = 0; a < ARRAYS; a++)
             buffer_done(&call->arrays[g].arrays[a]);
     }
     if (call->statements)
-        pipeline_done(call->statements, call->by_domain.count);
+        pipeline_done(call->statements, statement_count(call));
     free(call->arrays);
     free(call->statements);
     groups_done(&call->by_domain);
@@ -124,8 +121,8 @@ static bool fill_statements(settle_call *call, const char *worker, cb_error *e)
 {
     for (size_t g = 0; g < call->by_domain.count; g++) {
         const settle_arrays *from = &call->arrays[g];
-        pipeline_statement *s = &call->statements[g];
-        s->sql = cb_sql_settle;
+        pipeline_statement *s = &call->statements[call->before + g];
+        s->sql = call->sql;
         params_text(&s->p, call->by_domain.domains[g]);
         params_text(&s->p, worker);
         for (int a = 0; a < ARRAYS; a++) {
@@ -144,7 +141,7 @@ static bool fill_statements(settle_call *call, const char *worker, cb_error *e)
 static bool read_verdicts(const settle_call *call, cb_settlement *items, size_t n, cb_error *e)
 {
     for (size_t g = 0; g < call->by_domain.count; g++) {
-        const PGresult *result = call->statements[g].result;
+        const PGresult *result = call->statements[call->before + g].result;
         const char *at = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
         for (size_t i = 0; i < n; i++) {
             size_t verdict;
@@ -164,7 +161,7 @@ static bool read_verdicts(const settle_call *call, cb_settlement *items, size_t 
 static void close_batches(cb_db *db, const settle_call *call)
 {
     for (size_t g = 0; g < call->by_domain.count && !db->lost; g++) {
-        const PGresult *result = call->statements[g].result;
+        const PGresult *result = call->statements[call->before + g].result;
         params p = { 0 };
         if (PQgetisnull(result, 0, 1))
             continue;
@@ -173,25 +170,34 @@ static void close_batches(cb_db *db, const settle_call *call)
     }
 }
 
-bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n, cb_error *e)
+bool settle_call_make(settle_call *call, const char *worker, const cb_settlement *items, size_t n,
+                      cb_error *e)
 {
-    __attribute__((cleanup(settle_call_done))) settle_call call = { 0 };
-
-    if (n == 0)
-        return true;
     if (!worker)
         return cb_fail(e, CB_MISUSE, "settling needs the name of the worker");
-    if (!groups_make(&call.by_domain, items, n, sizeof *items, offsetof(cb_settlement, domain), e))
+    if (!groups_make(&call->by_domain, items, n, sizeof *items, offsetof(cb_settlement, domain), e))
         return false;
-    call.arrays = calloc(call.by_domain.count, sizeof *call.arrays);
-    call.statements = calloc(call.by_domain.count, sizeof *call.statements);
-    if (!call.arrays || !call.statements)
+    call->arrays = calloc(call->by_domain.count, sizeof *call->arrays);
+    call->statements = calloc(statement_count(call), sizeof *call->statements);
+    if (!call->arrays || !call->statements)
         return fail_memory(e);
-    if (!fill_arrays(&call, items, n, e) || !fill_statements(&call, worker, e) ||
-        !pipeline_run(db, call.statements, call.by_domain.count, e) ||
-        !read_verdicts(&call, items, n, e))
+    return fill_arrays(call, items, n, e) && fill_statements(call, worker, e);
+}
+
+bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t n, cb_error *e)
+{
+    if (!pipeline_run(db, call->statements, statement_count(call), e) ||
+        !read_verdicts(call, items, n, e))
         return false;
     if (!db_in_transaction(db))
-        close_batches(db, &call);
+        close_batches(db, call);
     return true;
+}
+
+bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n, cb_error *e)
+{
+    OWNED_SETTLE_CALL(call) = { .sql = cb_sql_settle };
+
+    return n == 0 || (settle_call_make(&call, worker, items, n, e) &&
+                      settle_call_run(&call, db, items, n, e));
 }

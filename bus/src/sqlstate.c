@@ -22,6 +22,8 @@ static const struct {
     { "CB011", CB_INVALID_DATA },
     { "CB012", CB_PAYLOAD_TOO_LARGE },
     { "CB013", CB_SCHEMA_TOO_NEW },
+    { SQLSTATE_FENCE_LOST, CB_INVALID_OPERATION },
+    { "08P01", CB_SERVER }, /* a statement with too few values; a pooler says FATAL with it */
     { "08", CB_LOST },
     { "22", CB_DATA },
     { "23", CB_DATA },

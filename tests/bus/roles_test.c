@@ -17,6 +17,7 @@ static const struct {
     { "create_batch", "sender worker" },
 
     { "receive", "worker" },
+    { "hold_fence", "worker" },
     { "settle", "worker" },
     { "extend", "worker" },
     { "release_unknown", "worker" },

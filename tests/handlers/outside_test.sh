@@ -53,6 +53,24 @@ loader_by_pkg_config() {
     "$CC" "${instrument[@]}" -o "$work/by-pc/loader" "$work/source/loader.c" $flags \
         "-Wl,-rpath,$libdir" && greets "$work/by-pc/loader" "$work/by-pc"
 }
+# What a newcomer would type from handlers/README.md.
+set_of_the_tutorial() {
+    local flags
+    mkdir "$work/tutorial"
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../handlers/README.md" \
+        >"$work/tutorial/rates.c"
+    flags=$(pkg-config --cflags --libs commandbus) || return
+    # shellcheck disable=SC2086 # flags are words
+    "$CC" "${instrument[@]}" -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden \
+        -o "$work/tutorial/rates.so" "$work/tutorial/rates.c" $flags || return
+    quotes '{"pair": "EURUSD"}' 'SUCCESS {"rate":"1.0842"}' &&
+        quotes '{"pair": "EURXXX"}' 'BUSINESS_RULE nobody trades EURXXX' &&
+        quotes '{"pair": 7}' 'PERMANENT "pair" must be a text'
+}
+# quotes DATA ANSWER
+quotes() {
+    [[ $("$work/by-cmake/loader" "$work/tutorial" rates Quote "$1") == "$2" ]]
+}
 ours_is_installed() {
     "$work/by-cmake/loader" "$libdir/commandbus/handlers" sample Echo '{"a":1}' |
         grep -qxF 'SUCCESS {"a":1}'
@@ -72,6 +90,7 @@ none_of_the_tests_is_installed() {
 check "a set built by CMake against the package is loaded and runs" by_cmake
 check "cc with pkg-config builds the same set" set_by_pkg_config
 check "a loader built by pkg-config loads it and it runs" loader_by_pkg_config
+check "the set of the tutorial builds and does what it says" set_of_the_tutorial
 check "the sample set is installed and loads" ours_is_installed
 check "its SQL lies where migrate --set looks" its_sql_is_installed
 check "a set exports nothing but its manifest" it_exports_its_manifest_only

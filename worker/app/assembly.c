@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "misuse.h"
-
 /* Loads a set unless it is there already. */
 static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
 {
@@ -117,11 +115,6 @@ bool assembly_init(assembly *a, const config *c, cb_error *e)
             return false;
         used += d->n_handlers;
     }
-    if (a->worker.n_domains == 0)
-        return misuse(e,
-                      "Choose a --profile that serves some, or say --set "
-                      "domains.<name>.enabled=true; --check-config shows what is set.",
-                      "there is no domain to serve");
     if (!c->command_handlers)
         a->worker.n_domains = 0;
     return true;

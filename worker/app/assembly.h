@@ -20,9 +20,9 @@ typedef struct {
         keep_archives[ASSEMBLY_INTERVAL];
 } assembly;
 
-/* Loads the sets of every enabled domain. With features.command-handlers off no domain is served, and
- * worker.n_domains is 0. Borrows the configuration; must not move afterwards. assembly_done in any
- * case. */
+/* Loads the sets of every enabled domain, of which a checked configuration has at least one. With
+ * features.command-handlers off none is served, and worker.n_domains is 0. Borrows the configuration;
+ * must not move afterwards. assembly_done in any case. */
 bool assembly_init(assembly *a, const config *c, cb_error *e) CB_NODISCARD;
 
 /* Unloads the sets: no worker may use them any more. */

@@ -57,6 +57,16 @@ static bool open_http(app *a, cb_error *e)
     return options.port == 0 || http_open(&options, &a->http, e);
 }
 
+/* Told after the start and not before: a refusal is then all there is to read. */
+static void tell_sets(const app *a)
+{
+    for (size_t i = 0; i < a->parts.n_sets; i++) {
+        const cb_module *module = cb_set_module(a->parts.sets[i]);
+        tell(a, CB_LEVEL_INFO, "set.loaded", .set = module->name,
+             .count = (int64_t)module->n_handlers, .file = cb_set_file(a->parts.sets[i]));
+    }
+}
+
 static void tell_started(const app *a)
 {
     const cb_worker_options *w = &a->parts.worker;
@@ -79,17 +89,13 @@ static bool start(app *a, cb_error *e)
 {
     if (!assembly_init(&a->parts, a->config, e))
         return false;
-    for (size_t i = 0; i < a->parts.n_sets; i++) {
-        const cb_module *module = cb_set_module(a->parts.sets[i]);
-        tell(a, CB_LEVEL_INFO, "set.loaded", .set = module->name,
-             .count = (int64_t)module->n_handlers, .file = cb_set_file(a->parts.sets[i]));
-    }
     a->parts.worker.on_event = log_event;
     a->parts.worker.on_event_arg = a->log;
     if (a->parts.worker.n_domains > 0 && !cb_worker_open(&a->parts.worker, &a->worker, e))
         return false;
     if (!open_http(a, e) || (a->worker && !cb_worker_start(a->worker, e)))
         return false;
+    tell_sets(a);
     tell_started(a);
     return true;
 }

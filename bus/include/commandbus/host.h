@@ -43,10 +43,14 @@ CB_API void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t resul
 CB_API size_t cb_context_effects(const cb_context *ctx);
 
 /* Settles one success with its effects: fence, effects, settle, in one flush and one transaction. A
- * lost fence runs no effect and gives the verdict of a plain settle. A statement that the database
- * does not take (any error but CB_LOST and CB_AGAIN, which are returned) settles the command as
- * permanent EFFECT_FAILED instead; item->outcome then says so. Waits for locks at most
- * lock_timeout_seconds [2] (CB_AGAIN). Not inside a transaction of the caller's. */
+ * lost fence runs no effect and gives the verdict of a plain settle. On CB_LOST nobody knows whether
+ * it committed, on CB_AGAIN nothing was changed: bring the same item again. Waits for locks at most
+ * lock_timeout_seconds [2], then CB_AGAIN.
+ *
+ * An effect that the database does not take settles the command as permanent EFFECT_FAILED instead,
+ * a result as SETTLE_REFUSED; the item then says so, with strings borrowed from the context, and may
+ * go through cb_settle from then on. Other errors (CB_DENIED, CB_SCHEMA) would meet every item and are
+ * returned. Not inside a transaction of the caller's. */
 CB_API bool cb_settle_with_effects(cb_db *db, const char *worker, cb_settlement *item,
                                    const cb_context *ctx, double lock_timeout_seconds,
                                    cb_error *e) CB_NODISCARD;

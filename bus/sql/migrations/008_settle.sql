@@ -81,9 +81,29 @@ BEGIN
 END
 $$;
 
+-- Holds a command for the rest of the caller's transaction, which does things that must happen only
+-- with its settling. Whoever lost the fence is refused, and so is all that follows in the transaction.
+-- Waits for the row as long as lock_timeout allows.
+CREATE FUNCTION commandbus.hold_fence(domain text, command_id uuid, lease_no bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM commandbus.command_metadata c
+    WHERE c.command_id = hold_fence.command_id AND c.domain = hold_fence.domain AND c.lease_no = hold_fence.lease_no
+      AND c.status = 'IN_PROGRESS'
+    FOR UPDATE;
+    IF NOT FOUND THEN
+        -- Not by refuse(): the code says that it was the fence, and nothing that an effect called.
+        RAISE EXCEPTION 'INVALID_OPERATION: command % is not in progress under lease %', command_id, lease_no
+            USING ERRCODE = 'CBFNC', HINT = 'It was settled, or somebody else holds it now; nothing was changed.';
+    END IF;
+END
+$$;
+
+-- all_or_nothing: for a transaction that has done more than settling. An item that cannot be settled
+-- now is then an error, for which everything is brought again.
 CREATE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[], lease_nos bigint[], outcomes text[],
     results jsonb[] DEFAULT NULL, error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
-    retry_seconds double precision[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
+    retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
@@ -219,6 +239,10 @@ BEGIN
     END IF;
 
     batch_ids := done.batch_ids;
+    IF all_or_nothing AND cardinality(done.ords) IS DISTINCT FROM n THEN
+        RAISE EXCEPTION 'a command or its message is locked' USING ERRCODE = 'lock_not_available',
+            HINT = 'Bring it again; nothing was changed.';
+    END IF;
     IF cardinality(done.ords) = n THEN
         verdicts := array_fill('SETTLED'::text, ARRAY[n]);
     ELSE

@@ -17,8 +17,8 @@ GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.crea
 
 -- Workers receive and settle and keep house; they are members of the senders too (bootstrap.sql),
 -- for a process sends commands.
-GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.settle, commandbus.extend,
-    commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
+GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.hold_fence, commandbus.settle,
+    commandbus.extend, commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
     commandbus.retire, commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
     commandbus.close_batches, commandbus.restore_messages, commandbus.purge
     TO commandbus_worker;

@@ -1,0 +1,34 @@
+/* One call of settle, in its parts: cb_settle runs it alone, cb_settle_with_effects behind other
+ * statements of the same transaction. */
+#ifndef CB_SETTLE_CALL_H
+#define CB_SETTLE_CALL_H
+
+#include <commandbus/settle.h>
+
+#include "groups.h"
+#include "pipeline.h"
+
+typedef struct settle_arrays settle_arrays;
+
+/* Everything about one call, freed together. Set `sql` and `before`, the rest is { 0 }. */
+typedef struct {
+    const char *sql; /* takes the parameters of settle.sql, answers its columns */
+    size_t before;   /* statements that the caller fills in, to be run first */
+
+    groups by_domain;
+    settle_arrays *arrays;          /* one a domain */
+    pipeline_statement *statements; /* `before`, then one a domain */
+} settle_call;
+
+#define OWNED_SETTLE_CALL(name) __attribute__((cleanup(settle_call_done))) settle_call name
+void settle_call_done(settle_call *call);
+
+/* Makes the statements for n > 0 items. */
+bool settle_call_make(settle_call *call, const char *worker, const cb_settlement *items, size_t n,
+                      cb_error *e);
+
+/* One transaction, then the verdicts; and after it has ended, batches whose last member was among
+ * the items are closed. */
+bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t n, cb_error *e);
+
+#endif

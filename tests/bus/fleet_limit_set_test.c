@@ -1,0 +1,295 @@
+/* Setting domain.fleet_limit while work goes on: exact from the moment it is set. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "claims.h"
+#include "fleet.h"
+#include "wait.h"
+
+static void set_limit(rig *r, int limit)
+{
+    cb_error e = { 0 };
+
+    cr_assert(cb_fleet_limit_set(r->db, "fx", limit, &e), "%s: %s", e.sqlstate, e.message);
+}
+
+static size_t claim_count(cb_db *db, int quantity)
+{
+    OWNED(cb_claim) claim = test_claim(db, "w", quantity, 60);
+
+    return cb_claim_count(claim);
+}
+
+static const char places[] = "SELECT count(*) FROM commandbus.fleet_lease";
+
+Test(fleet_limit_set, counts_what_is_in_progress_already) /* DESIGN 2, section 8.2 */
+{
+    rig r = limited_rig(0, 10);
+    OWNED(cb_claim) held = test_claim(r.db, "w", 3, 60);
+    cr_assert_eq(cb_claim_count(held), 3);
+    expect_value(r.sql, "0", places);
+
+    set_limit(&r, 4);
+
+    expect_value(
+        r.sql, "3 t",
+        "SELECT count(*) || ' ' || left(bool_and(f.held_until = c.lease_until + "
+        "make_interval(secs => c.timeout_seconds) AND f.worker = 'w')::text, 1) FROM "
+        "commandbus.fleet_lease f JOIN commandbus.command_metadata c USING (command_id, lease_no)");
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, 0), CB_SUCCESS)));
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, below_what_is_in_progress_takes_nothing_back_and_gives_nothing_out)
+{
+    rig r = limited_rig(0, 10);
+    OWNED(cb_claim) held = test_claim(r.db, "w", 3, 60);
+
+    set_limit(&r, 1);
+
+    cr_expect_eq(claim_count(r.db, 10), 0);
+    for (size_t i = 0; i < 3; i++) {
+        cr_expect_eq(claim_count(r.db, 10), 0, "with %zu still held", 3 - i);
+        test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS));
+    }
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, to_none_and_back_leaves_no_place_taken) /* section 8.2 */
+{
+    rig r = limited_rig(2, 10);
+    OWNED(cb_claim) held = test_claim(r.db, "w", 2, 60);
+
+    set_limit(&r, 0);
+    expect_value(r.sql, "0", places);
+    for (size_t i = 0; i < 2; i++)
+        expect_verdict(CB_SETTLED,
+                       test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS)));
+    OWNED(cb_claim) more = test_claim(r.db, "w", 5, 60);
+    cr_expect_eq(cb_claim_count(more), 5);
+    set_limit(&r, 6);
+
+    expect_value(r.sql, "5", places);
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, keeps_the_place_of_a_silent_holder_while_there_is_no_limit) /* DESIGN 2 */
+{
+    rig r = limited_rig(1, 3);
+    OWNED(cb_claim) held = test_claim(r.db, "w", 1, 60);
+    cb_settlement timeout = test_outcome(cb_claim_at(held, 0), CB_TRANSIENT);
+    timeout.error_code = "HANDLER_TIMEOUT";
+    expect_verdict(CB_SETTLED, test_settle_one(r.db, "w", timeout));
+
+    set_limit(&r, 0);
+    set_limit(&r, 1);
+
+    cr_expect_eq(claim_count(r.db, 10), 0, "its handler still runs");
+    rig_close(&r);
+}
+
+/* A claim of fx that its client leaves open. */
+static PGconn *open_claim(rig *r)
+{
+    PGconn *idle = test_pq_open(r->conninfo);
+
+    test_exec(idle, "BEGIN; SELECT * FROM commandbus.receive('fx', 'idle', 1)");
+    return idle;
+}
+
+Test(fleet_limit_set, again_to_the_same_waits_for_nobody) /* DESIGN 2: never waits */
+{
+    rig r = limited_rig(0, 3);
+    OWNED(cb_db) impatient = test_bus_open_impatient(r.conninfo);
+    cb_error e = { 0 };
+    set_limit(&r, 2);
+    PGconn *idle = open_claim(&r);
+
+    cr_expect(cb_fleet_limit_set(impatient, "fx", 2, &e), "%s", e.message);
+
+    PQfinish(idle);
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
+{
+    rig r = limited_rig(0, 3);
+    cb_error e = { 0 };
+    PGconn *idle = open_claim(&r);
+    double started = test_clock();
+
+    cr_expect_not(cb_fleet_limit_set(r.db, "fx", 2, &e));
+
+    cr_expect_eq(e.code, CB_AGAIN, "%s", e.message);
+    cr_expect(strstr(e.message, "'fx'") && strstr(e.hint, "doctor"), "%s %s", e.message, e.hint);
+    cr_expect_lt(test_clock() - started, 20);
+    expect_value(r.sql, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
+    test_exec(idle, "COMMIT");
+    set_limit(&r, 2);
+    expect_value(r.sql, "1", places);
+    PQfinish(idle);
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
+{
+    rig r = limited_rig(0, 0);
+    cb_error e = { 0 };
+
+    cr_expect_not(cb_fleet_limit_set(r.db, "fx", -1, &e));
+    cr_expect_eq(e.code, CB_INVALID_DATA, "%s", e.message);
+    cr_expect_not(cb_fleet_limit_set(r.db, "nobody", 1, &e));
+    cr_expect_eq(e.code, CB_UNKNOWN_DOMAIN, "%s", e.message);
+    cr_expect_str_eq(test_sqlstate(r.sql, "SELECT commandbus.set_fleet_limit('fx', NULL)"),
+                     "CB011");
+    cr_expect_str_eq(test_sqlstate(r.sql, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
+                                          "SELECT commandbus.set_fleet_limit('fx', 1)"),
+                     "CB007");
+    rig_close(&r);
+}
+
+Test(fleet_limit_set, wakes_who_sleeps_for_want_of_a_place) /* DESIGN 2: wake-up */
+{
+    static const char *const queues[] = { "fx__commands" };
+    rig r = limited_rig(1, 2);
+    PGconn *listener = test_pq_open(r.conninfo);
+    cb_error e = { 0 };
+    OWNED(cb_claim) claim = test_claim(r.db, "busy", 1, 60);
+    test_exec(listener, "LISTEN commandbus_fx__commands; LISTEN marker");
+    cr_assert(cb_sleep_announce(r.db, "waiting", queues, 1, 60, &e), "%s", e.message);
+
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(r.db, "busy", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
+    char *channel = wait_for_notify(listener);
+    cr_expect_str_eq(channel, "commandbus_fx__commands");
+    free(channel);
+
+    /* The last one leaves nothing to wake up for. */
+    expect_verdict(CB_SETTLED, test_run_one(r.db, "busy", CB_SUCCESS));
+    test_exec(r.sql, "NOTIFY marker");
+    channel = wait_for_notify(listener);
+    cr_expect_str_eq(channel, "marker");
+    free(channel);
+    PQfinish(listener);
+    rig_close(&r);
+}
+
+enum {
+    WORKERS = 8,
+    COMMANDS = 200,
+    ROUNDS = 12
+};
+
+typedef struct {
+    const char *conninfo;
+    atomic_bool *stop;
+    atomic_long *claimed;
+    cb_error error;
+} claimer;
+
+static bool give_back(claimer *t, cb_db *db, const cb_claim *claim)
+{
+    cb_settlement items[COMMANDS];
+    size_t n = claim ? cb_claim_count(claim) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        items[i] = test_outcome(cb_claim_at(claim, i), CB_INTERRUPTED);
+    for (bool busy = n > 0; busy;) {
+        if (!cb_settle(db, "w", items, n, &t->error))
+            return false;
+        busy = false;
+        for (size_t i = 0; i < n; i++)
+            busy |= items[i].verdict == CB_BUSY;
+    }
+    return true;
+}
+
+/* Claims a few, gives the older ones back unrun, for ever. */
+static void *claim_and_give_back(void *arg)
+{
+    claimer *t = arg;
+    OWNED(cb_db) db = NULL;
+    OWNED(cb_receiver) receiver = NULL;
+    cb_claim *older = NULL, *claim = NULL;
+    bool fine =
+        cb_db_open(t->conninfo, &db, &t->error) &&
+        cb_receiver_open("fx", &(cb_receive_options){ .worker = "w" }, &receiver, &t->error);
+
+    while (fine && !*t->stop) {
+        fine = cb_receive(db, receiver, 4, &claim, &t->error) && give_back(t, db, older);
+        *t->claimed += claim ? (long)cb_claim_count(claim) : 0;
+        cb_claim_free(older);
+        older = claim;
+        claim = NULL;
+    }
+    if (fine)
+        fine = give_back(t, db, older);
+    cb_claim_free(older);
+    return NULL;
+}
+
+/* How many are in progress; in the same snapshot each has its place and no place is without one. */
+static long leased(rig *r)
+{
+    expect_value(r->sql, "0",
+                 "SELECT count(*) FROM (SELECT command_id, lease_no FROM "
+                 "commandbus.command_metadata WHERE status = 'IN_PROGRESS') c FULL JOIN "
+                 "commandbus.fleet_lease f USING (command_id, lease_no) "
+                 "WHERE c IS NULL OR f IS NULL");
+    return test_number(r->sql,
+                       "SELECT count(*) FROM commandbus.command_metadata "
+                       "WHERE status = 'IN_PROGRESS'",
+                       NULL);
+}
+
+/* Above the limit only what was claimed before: it may shrink, and never grows past the limit again. */
+static void watch_limit(rig *r, int limit)
+{
+    long most = leased(r);
+
+    for (int look = 0; look < 25; look++) {
+        long now = leased(r);
+        cr_expect_leq(now, most > limit ? most : limit, "%ld leases, limit %d", now, limit);
+        most = now;
+    }
+}
+
+Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /* section 8.2 */
+{
+    rig r = limited_rig(0, COMMANDS);
+    claimer all[WORKERS];
+    pthread_t ids[WORKERS];
+    atomic_bool stop = false;
+    atomic_long claimed = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        all[i] = (claimer){ .conninfo = r.conninfo, .stop = &stop, .claimed = &claimed };
+        cr_assert_eq(pthread_create(&ids[i], NULL, claim_and_give_back, &all[i]), 0);
+    }
+    test_await(r.sql, "SELECT count(*) >= 16 FROM commandbus.command_metadata "
+                      "WHERE status = 'IN_PROGRESS'");
+
+    for (int round = 0; round < ROUNDS; round++) {
+        long before = claimed;
+        set_limit(&r, 3 + round % 2 * 2);
+        watch_limit(&r, 3 + round % 2 * 2);
+        set_limit(&r, round % 3 == 0 ? 0 : 20);
+        for (double end = test_clock() + 10; claimed < before + 20 && test_clock() < end;)
+            free(test_value(r.sql, "SELECT 1", NULL));
+        cr_expect_geq(claimed, before + 20, "nobody claims any more");
+    }
+    stop = true;
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(ids[i], NULL);
+
+    for (int i = 0; i < WORKERS; i++)
+        cr_expect_eq(all[i].error.code, CB_OK, "%s %s", all[i].error.sqlstate,
+                     all[i].error.message);
+    set_limit(&r, 3);
+    cr_expect_eq(leased(&r), 0);
+    rig_close(&r);
+}
