@@ -15,6 +15,14 @@ double bench_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+void bench_pause(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)((seconds - floor(seconds)) * 1e9) };
+
+    while (nanosleep(&t, &t) != 0)
+        ;
+}
+
 void bench_die(const char *fmt, ...)
 {
     va_list args;
@@ -106,18 +114,39 @@ void bench_put_rate(json_object *to, const bench_rival *r)
     json_object_object_add(to, r->name, json_object_new_int64((int64_t)llround(bench_rate(r))));
 }
 
-void bench_put_ratio(json_object *to, const char *name, double ratio, double goal)
+static void put_number(json_object *to, const char *name, double value)
 {
     char text[32];
+
+    snprintf(text, sizeof text, "%.2f", value);
+    json_object_object_add(to, name, json_object_new_double_s(value, text));
+}
+
+static void put_figure(json_object *to, const char *name, const char *what, double value,
+                       double goal, bool met)
+{
     json_object *entry = json_object_new_object();
 
-    snprintf(text, sizeof text, "%.2f", ratio);
-    json_object_object_add(entry, "ratio", json_object_new_double_s(ratio, text));
-    if (goal > 0) {
-        snprintf(text, sizeof text, "%.2f", goal);
-        json_object_object_add(entry, "goal", json_object_new_double_s(goal, text));
-    }
+    put_number(entry, what, value);
+    if (goal > 0)
+        put_number(entry, "goal", goal);
     json_object_object_add(to, name, entry);
-    bench_say("  %-46s %.2f%s", name, ratio,
-              goal > 0 ? (ratio >= goal ? "  goal met" : "  below goal") : "");
+    bench_say("  %-46s %.2f%s", name, value,
+              goal > 0 ? (met ? "  goal met" : "  goal missed") : "");
+}
+
+void bench_put_ratio(json_object *to, const char *name, double ratio, double goal)
+{
+    put_figure(to, name, "ratio", ratio, goal, ratio >= goal);
+}
+
+void bench_put_most(json_object *to, const char *name, double value, double goal)
+{
+    put_figure(to, name, "value", value, goal, value <= goal);
+}
+
+void bench_print(json_object *all)
+{
+    puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                                 JSON_C_TO_STRING_NOSLASHESCAPE));
 }

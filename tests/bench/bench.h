@@ -26,6 +26,7 @@
 #define BENCH_RESULT "{\"contractId\":\"FX-20261116-000042\",\"rate\":\"1.0842\"}"
 
 double bench_now(void);
+void bench_pause(double seconds);
 
 /* Exit with a message on any failure: a benchmark that goes on after an error measures nothing. */
 cb_db *bench_open(void);
@@ -51,11 +52,21 @@ double bench_rate(const bench_rival *r);
 /* {"name": rate, ...} and {"<a>/<b>": ratio}. */
 void bench_put_rate(json_object *to, const bench_rival *r);
 void bench_put_ratio(json_object *to, const char *name, double ratio, double goal);
+/* {"name": {"value": ..., "goal": ...}}: something of which less is better. A goal of 0 is none. */
+void bench_put_most(json_object *to, const char *name, double value, double goal);
+void bench_print(json_object *all); /* on stdout */
 
 /* The measurements, one file each. They add to `to`. */
 void bench_send(json_object *to);
 void bench_life(json_object *to);
 void bench_history(json_object *to);
+
+/* send.c, used by notify.c too: connections that send one command after the other, all at once. Commands
+ * of that type to BENCH_DOMAIN; NULL: raw PGMQ. */
+typedef struct send_rival send_rival;
+send_rival *senders_open(int connections, const char *command_type);
+void senders_close(send_rival *r);
+long senders_run(void *send_rival_, double until);
 
 /* life.c, used by history.c too. `backlog` commands are sent first; returns commands per second. */
 typedef struct life life;

@@ -1,7 +1,6 @@
 /* tests/bench/run bus: figures of the bus, as JSON on stdout, progress on stderr. */
 #include "bench.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* One of the parts by name, or all. */
@@ -27,8 +26,7 @@ int main(int argc, char **argv)
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0)
             parts[i].run(out);
     }
-    puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-                                                 JSON_C_TO_STRING_NOSLASHESCAPE));
+    bench_print(out);
     json_object_put(out);
     return 0;
 }

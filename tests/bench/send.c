@@ -6,37 +6,36 @@
 
 #define MANY 1000
 
-typedef struct {
+struct send_rival {
     int connections;
-    bool raw;
     struct sender {
         PGconn *conn;
-        bool raw;
+        const char *command_type; /* NULL: raw PGMQ */
         double until;
         long done;
         pthread_t thread;
     } senders[8];
-} send_rival;
+};
 
 /* Both are one statement with text parameters, as a client without prepared statements sends it. */
 static void *send_until(void *arg)
 {
     struct sender *s = arg;
-    static const char *const ours[] = { BENCH_PAYLOAD };
+    const char *const ours[] = { BENCH_PAYLOAD, s->command_type };
     static const char *const raw[] = { BENCH_RAW_MESSAGE };
 
     for (s->done = 0; bench_now() < s->until; s->done++)
-        PQclear(
-            s->raw
-                ? bench_query(s->conn, "SELECT pgmq.send('" BENCH_RAW_QUEUE "', $1::jsonb)", 1, raw)
-                : bench_query(s->conn,
-                              "SELECT commandbus.send('" BENCH_DOMAIN "', 'BookFx', $1::jsonb, "
-                              "reply_to => '" BENCH_REPLIES "')",
-                              1, ours));
+        PQclear(s->command_type
+                    ? bench_query(s->conn,
+                                  "SELECT commandbus.send('" BENCH_DOMAIN "', $2, $1::jsonb, "
+                                  "reply_to => '" BENCH_REPLIES "')",
+                                  2, ours)
+                    : bench_query(s->conn, "SELECT pgmq.send('" BENCH_RAW_QUEUE "', $1::jsonb)", 1,
+                                  raw));
     return NULL;
 }
 
-static long run_senders(void *self, double until)
+long senders_run(void *self, double until)
 {
     send_rival *r = self;
     long done = 0;
@@ -53,17 +52,17 @@ static long run_senders(void *self, double until)
     return done;
 }
 
-static send_rival *senders_open(int connections, bool raw)
+send_rival *senders_open(int connections, const char *command_type)
 {
     send_rival *r = calloc(1, sizeof *r);
 
     r->connections = connections;
     for (int i = 0; i < connections; i++)
-        r->senders[i] = (struct sender){ .conn = bench_pq(), .raw = raw };
+        r->senders[i] = (struct sender){ .conn = bench_pq(), .command_type = command_type };
     return r;
 }
 
-static void senders_close(send_rival *r)
+void senders_close(send_rival *r)
 {
     for (int i = 0; i < r->connections; i++)
         PQfinish(r->senders[i].conn);
@@ -77,9 +76,9 @@ static void one_at_a_time(json_object *to, int connections, double goal)
     snprintf(raw_name, sizeof raw_name, "pgmq.send, %d connections", connections);
     snprintf(our_name, sizeof our_name, "send, %d connections", connections);
     snprintf(ratio_name, sizeof ratio_name, "send / pgmq.send, %d connections", connections);
-    send_rival *raw = senders_open(connections, true), *ours = senders_open(connections, false);
-    bench_rival rivals[] = { { raw_name, run_senders, raw, 0, 0 },
-                             { our_name, run_senders, ours, 0, 0 } };
+    send_rival *raw = senders_open(connections, NULL), *ours = senders_open(connections, "BookFx");
+    bench_rival rivals[] = { { raw_name, senders_run, raw, 0, 0 },
+                             { our_name, senders_run, ours, 0, 0 } };
 
     bench_in_turn(rivals, 2, 9, 1.0);
 

@@ -1,0 +1,133 @@
+/* How soon a handler starts after a command was sent, on a worker that has little to do.
+ *
+ * The handler gives back the monotonic time at its entry; the sender notes the same clock before and after
+ * each send. From "after" on it is the latency proper, send committed to handler started. A handler may
+ * start before the sender has read the answer to its COMMIT: such a latency is below 0 and stays so, the
+ * time from before the send bounds it from above. */
+#include "worker_bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    cb_uuid id;
+    double called, returned, started;
+} sent_command;
+
+typedef struct {
+    int rate;
+    double seconds;
+    double goal_p50, goal_p99; /* ms; 0: none */
+} latency_case;
+
+static const latency_case cases[] = {
+    { .rate = 50, .seconds = 20, .goal_p50 = 1, .goal_p99 = 4 },
+    { .rate = 500, .seconds = 8 },
+};
+
+/* Around the rate, but never in step with anything that ticks in the worker. */
+static double gap(int rate, unsigned *seed)
+{
+    return (0.5 + (double)rand_r(seed) / RAND_MAX) / rate;
+}
+
+static void send_paced(cb_db *db, sent_command *all, size_t n, int rate)
+{
+    cb_send command = { .domain = BENCH_DOMAIN, .command_type = "Started", .data = BENCH_PAYLOAD };
+    unsigned seed = 4711;
+    double due = bench_now();
+    cb_error e;
+
+    for (size_t i = 0; i < n; i++) {
+        due += gap(rate, &seed);
+        double early = due - bench_now();
+        if (early > 0)
+            bench_pause(early);
+        all[i].called = bench_now();
+        if (!cb_send_command(db, &command, &all[i].id, &e))
+            bench_die("%s", e.message);
+        all[i].returned = bench_now();
+    }
+}
+
+static void read_started(PGconn *conn, sent_command *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *params[] = { all[i].id.text };
+        PGresult *found = bench_query(conn,
+                                      "SELECT result->>'started_ns' FROM "
+                                      "commandbus.command_metadata WHERE command_id = $1::uuid",
+                                      1, params);
+        all[i].started = strtod(PQgetvalue(found, 0, 0), NULL) / 1e9;
+        PQclear(found);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, size_t n, double q)
+{
+    size_t at = (size_t)ceil(q * (double)n);
+    return sorted[at > 0 ? at - 1 : 0];
+}
+
+static void put(json_object *to, const char *from, const latency_case *c, double *ms, size_t n)
+{
+    const struct {
+        const char *name;
+        double q, goal;
+    } figures[] = { { "p50", 0.5, c->goal_p50 }, { "p99", 0.99, c->goal_p99 }, { "max", 1, 0 } };
+    char name[96];
+
+    qsort(ms, n, sizeof *ms, compare);
+    for (size_t i = 0; i < CB_COUNT(figures); i++) {
+        snprintf(name, sizeof name, "%s to handler, %d/s, %s ms", from, c->rate, figures[i].name);
+        bench_put_most(to, name, quantile(ms, n, figures[i].q), figures[i].goal);
+    }
+}
+
+static void latency(const worker_bench *b, cb_db *db, const latency_case *c)
+{
+    size_t n = (size_t)(c->rate * (b->quick ? c->seconds / 5 : c->seconds));
+    sent_command *all = calloc(n, sizeof *all);
+    double *ms = calloc(n, sizeof *ms);
+    char name[96];
+
+    send_paced(db, all, n, c->rate);
+    backlog_wait(b->conn, 30);
+    read_started(b->conn, all, n);
+
+    for (size_t i = 0; i < n; i++)
+        ms[i] = (all[i].started - all[i].returned) * 1000;
+    put(b->to, "send committed", c, ms, n);
+    for (size_t i = 0; i < n; i++)
+        ms[i] = (all[i].started - all[i].called) * 1000;
+    put(b->to, "send called", c, ms, n);
+    /* A sender that could not keep up measured something else. */
+    snprintf(name, sizeof name, "sent per second for %d/s", c->rate);
+    bench_put_most(b->to, name, (double)n / (all[n - 1].returned - all[0].called), 0);
+    free(ms);
+    free(all);
+}
+
+void bench_latency(const worker_bench *b)
+{
+    static const latency_case warm_up = { .rate = 50, .seconds = 1 };
+    cb_db *db = bench_open();
+    instance i = instance_start(b->conn, &(instance_options){ .set = "trial", .slots = 10 });
+    size_t n = (size_t)(warm_up.rate * warm_up.seconds);
+    sent_command *warm = calloc(n, sizeof *warm);
+
+    bench_say("latency");
+    send_paced(db, warm, n, warm_up.rate);
+    backlog_wait(b->conn, 30);
+    free(warm);
+    for (size_t c = 0; c < CB_COUNT(cases); c++)
+        latency(b, db, &cases[c]);
+    instance_stop(&i);
+    cb_db_free(db);
+}

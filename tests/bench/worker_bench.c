@@ -1,0 +1,64 @@
+/* tests/bench/run worker: figures of the worker, as JSON on stdout, progress on stderr. */
+#include "worker_bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    void (*run)(const worker_bench *b);
+} parts[] = {
+    { "drain", bench_drain },   { "latency", bench_latency }, { "notify", bench_notify },
+    { "memory", bench_memory }, { "idle", bench_idle },       { "wk11", bench_wk11 },
+};
+
+static bool is_part(const char *name)
+{
+    for (size_t i = 0; i < CB_COUNT(parts); i++) {
+        if (strcmp(parts[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static PGconn *prepare(void)
+{
+    cb_db *db = bench_open();
+    cb_migrate_report report;
+    cb_error e;
+
+    if (!cb_migrate(db, &report, &e) || !cb_domain_register(db, BENCH_DOMAIN, NULL, &e))
+        bench_die("%s", e.message);
+    cb_db_free(db);
+    PGconn *conn = bench_pq();
+    bench_exec(conn, "SELECT pgmq.create('" BENCH_RAW_QUEUE "')");
+    return conn;
+}
+
+/* worker_bench [PART] [--quick], in any order. */
+int main(int argc, char **argv)
+{
+    worker_bench b = { .to = json_object_new_object() };
+    const char *only = NULL;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            b.quick = true;
+        else if (!only && is_part(argv[i]))
+            only = argv[i];
+        else
+            bench_die("'%s' is no part of the worker's benchmark: see tests/bench/run --help",
+                      argv[i]);
+    }
+    b.conn = prepare();
+    for (size_t i = 0; i < CB_COUNT(parts); i++) {
+        if (!only || strcmp(only, parts[i].name) == 0) {
+            backlog_clear(b.conn);
+            parts[i].run(&b);
+        }
+    }
+    bench_print(b.to);
+    json_object_put(b.to);
+    PQfinish(b.conn);
+    return 0;
+}
