@@ -274,6 +274,7 @@ end_test() {
     local code=$? pid
     trap '' INT TERM
     if ((code == 0)); then (check_logs) || code=1; fi
+    if ((code != 0)) && [[ -n ${tally_port:-} ]]; then tally_said=$(tally_stats 2>&1) || true; fi
     for pid in "${worker_pid[@]}" ${tally_pid:-} ${others:-}; do kill -KILL "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     if ((code != 0)); then show_logs; fi
@@ -285,7 +286,7 @@ end_test() {
 # The reports of sanitizers whole, of the rest the end.
 show_logs() {
     local log
-    [[ -z ${tally_port:-} ]] || tally_stats || true
+    [[ -z ${tally_said:-} ]] || echo "tally: $tally_said"
     for log in "$work"/*.log; do
         echo "---- $(basename "$log")"
         sed -n '/WARNING: .*Sanitizer/,/^=====/p;/ERROR: .*Sanitizer/,$p' "$log" | head -n 150
