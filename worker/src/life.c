@@ -220,13 +220,24 @@ static bool is_drained(cb_worker *w)
     return !atomic_load(&w->claims.claiming) && cb_worker_in_flight(w, NULL) == 0;
 }
 
+/* What is left are handlers that do not return: no use in waiting. */
+static bool is_given_up(cb_worker *w)
+{
+    size_t given_up = 0;
+
+    for (size_t i = 0; i < w->n_domains; i++)
+        given_up += atomic_load(&w->domains[i].given_up);
+    return given_up > 0 && !atomic_load(&w->claims.claiming) &&
+           cb_worker_in_flight(w, NULL) <= given_up;
+}
+
 static bool wait_until_drained(cb_worker *w, double timeout_seconds)
 {
     int64_t until = now_ns() + seconds_to_ns(timeout_seconds);
 
     pthread_mutex_lock(&w->pausing);
-    for (int64_t left;
-         !is_drained(w) && !atomic_load(&w->abandoned) && (left = until - now_ns()) > 0;)
+    for (int64_t left; !is_drained(w) && !is_given_up(w) && !atomic_load(&w->abandoned) &&
+                       (left = until - now_ns()) > 0;)
         waiting_for(&w->unpause, &w->pausing, left);
     pthread_mutex_unlock(&w->pausing);
     return is_drained(w);
