@@ -17,8 +17,14 @@ write_basic_package_version_file(${generated}/commandbus-config-version.cmake
 install(FILES ${generated}/commandbus-config.cmake ${generated}/commandbus-config-version.cmake
         DESTINATION ${package_dir})
 
-# The prefix is found from where the .pc file lies, so `cmake --install --prefix` may move it.
-file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-configure_file(cmake/commandbus.pc.in ${generated}/commandbus.pc @ONLY)
-install(FILES ${generated}/commandbus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# install_pkg_config(<name>.pc.in): the worker's folder has one too. The prefix is found from where
+# the .pc file lies, so `cmake --install --prefix` may move it.
+function(install_pkg_config template)
+    file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+    string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+    cmake_path(GET template STEM LAST_ONLY name)
+    configure_file(${template} ${CMAKE_CURRENT_BINARY_DIR}/package/${name} @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/${name}
+            DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+install_pkg_config(cmake/commandbus.pc.in)

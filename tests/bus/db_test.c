@@ -2,6 +2,8 @@
 #include "db.h"
 
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,31 @@ Test(db, a_closed_connection_is_lost_until_it_is_made_anew)
     cr_assert(cb_db_reconnect(db, &e), "%s", e.message);
     cr_assert_not(cb_db_is_lost(db));
     cr_assert(db_do(db, "SELECT 1", NULL, &e), "%s", e.message);
+}
+
+/* How the kernel was told to treat the connection. */
+static int tcp_option(const cb_db *db, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    cr_assert_eq(getsockopt(cb_db_socket(db), IPPROTO_TCP, option, &value, &size), 0);
+    return value;
+}
+
+Test(db, a_server_that_vanished_is_found_out_long_before_a_lease_ends) /* WRK.10 */
+{
+    OWNED(cb_db) db = open_server();
+    struct sockaddr_storage self;
+    socklen_t size = sizeof self;
+    cr_assert_eq(getsockname(cb_db_socket(db), (struct sockaddr *)&self, &size), 0);
+    if (self.ss_family == AF_UNIX)
+        cr_skip_test("a socket of this machine cannot vanish");
+
+    cr_expect_leq(tcp_option(db, TCP_USER_TIMEOUT), 10000); /* milliseconds without an ACK */
+    cr_expect_leq(tcp_option(db, TCP_KEEPIDLE) +
+                      tcp_option(db, TCP_KEEPCNT) * tcp_option(db, TCP_KEEPINTVL),
+                  12);
 }
 
 Test(db, an_administrator_who_ends_the_session_leaves_it_lost)

@@ -89,6 +89,8 @@ Test(sqlstate, one_table_decides_what_the_caller_does_next)
         cb_code code;
     } expected[] = {
         { "08006", CB_LOST },
+        { "08P01", CB_SERVER },
+        { "CBFNC", CB_INVALID_OPERATION },
         { "40001", CB_AGAIN },
         { "40P01", CB_AGAIN },
         { "53300", CB_AGAIN },

@@ -29,25 +29,33 @@ check() {
 by_cmake() {
     cmake -G Ninja -S "$work/program" -B "$work/by-cmake" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_FLAGS="$COMMANDBUS_INSTRUMENT" && cmake --build "$work/by-cmake" &&
-        "$work/by-cmake/program"
+        "$work/by-cmake/program" && "$work/by-cmake/embedding"
 }
+# by_pkg_config PACKAGE SOURCE...
 by_pkg_config() {
-    local flags
-    flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs commandbus) || return
+    local package=$1 flags
+    shift
+    flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs "$package") || return
     # shellcheck disable=SC2086 # flags are words
-    "$CC" "${instrument[@]}" -o "$work/by-pc" "$work/program"/*.c $flags "-Wl,-rpath,$libdir" &&
-        "$work/by-pc"
+    "$CC" "${instrument[@]}" -o "$work/by-$package" "$@" $flags "-Wl,-rpath,$libdir" &&
+        "$work/by-$package"
 }
+# only_cb_symbols_are_exported LIBRARY ONE_OF_THEM
 only_cb_symbols_are_exported() {
-    nm -D --defined-only "$library" >"$work/symbols" &&
-        grep -q ' cb_version_string$' "$work/symbols" &&
+    nm -D --defined-only "$1" >"$work/symbols" &&
+        grep -q " $2\$" "$work/symbols" &&
         ! awk '{ print $NF }' "$work/symbols" | grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)'
 }
 
 check "the installed CLI finds its library" "$prefix/bin/commandbus" --version
 check "a CMake project finds the package" by_cmake
-check "cc with pkg-config finds the library" by_pkg_config
-check "the library exports cb_ symbols only" only_cb_symbols_are_exported
+check "cc with pkg-config finds the library" by_pkg_config commandbus "$work/program"/*.c
+check "cc with pkg-config finds the worker's engine" \
+    by_pkg_config commandbus-worker "$work/program/worker"/*.c
+check "the library exports cb_ symbols only" \
+    only_cb_symbols_are_exported "$library" cb_version_string
+check "the worker's engine exports cb_ symbols only" \
+    only_cb_symbols_are_exported "$libdir/libcommandbus-worker.so" cb_level_name
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

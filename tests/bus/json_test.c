@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <libpq-fe.h>
+#include <locale.h>
 #include <string.h>
 
 #include "database.h"
@@ -124,4 +125,67 @@ Test(json, siblings_are_not_depth)
         strcat(text, "[[]],");
     strcat(text, "0]");
     cr_assert(json_check(text, JSON_ANY, "data", NULL));
+}
+
+/* The most a double holds is 1.797693134862315708…e308; what rounds to it is finite too. */
+static const struct {
+    const char *text;
+    bool finite, held;
+} numbers[] = {
+    { "0", true, true },
+    { "-0", true, true },
+    { "999999999999999999", true, true },
+    { "9223372036854775808", true, true },
+    { "18446744073709551615", true, true },
+    { "18446744073709551616", true, false },
+    { "-9223372036854775808", true, true },
+    { "-9223372036854775809", true, false },
+    { "123456789012345678901234567890", true, false },
+    { "123456789012345678901234567890.0", true, true },
+    { "1e308", true, true },
+    { "1.7976931348623157e308", true, true },
+    { "1.8e308", false, false },
+    { "-1.8E+308", false, false },
+    { "1e999999", false, false },
+    { "0e999999", true, true },
+    { "1e-999999", true, true },
+    { "{\"a\": [1, 2, 1e400]}", false, false },
+};
+
+Test(json, numbers_are_judged_by_where_they_go)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const char *text = numbers[i].text;
+        cr_expect(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_ANY, "data", NULL), "%s", text);
+        cr_expect_eq(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL),
+                     numbers[i].finite, "%s", text);
+        cr_expect_eq(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_HELD, "data", NULL),
+                     numbers[i].held, "%s", text);
+    }
+}
+
+Test(json, numbers_of_many_digits_are_judged_by_where_they_go)
+{
+    char text[400];
+
+    memset(text, '9', 308);
+    text[308] = '\0';
+    cr_expect(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL));
+    strcpy(text + 308, "99");
+    cr_expect_not(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL));
+    memcpy(text, "0.", 2);
+    cr_expect(json_check_numbers(text, JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL));
+}
+
+Test(json, numbers_are_judged_alike_in_every_locale)
+{
+    const char *const with_comma[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8" };
+    bool found = false;
+
+    for (size_t i = 0; i < 3 && !found; i++)
+        found = setlocale(LC_NUMERIC, with_comma[i]) != NULL;
+    if (!found)
+        cr_skip_test("no locale with a decimal comma is installed");
+    cr_expect_not(json_check_numbers("1.8e308", JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL));
+    cr_expect(json_check_numbers("1.5e308", JSON_ANY, JSON_NUMBERS_FINITE, "data", NULL));
 }

@@ -73,6 +73,7 @@ Test(pipeline, an_error_undoes_all_of_it_and_leaves_the_connection_usable)
     s[2].sql = "SELECT nonsense";
     insert(&s[3], 2);
     cr_assert_not(pipeline_run(db, s, 4, &e));
+    cr_expect(!s[0].refused && s[1].refused && !s[2].refused && !s[3].refused);
 
     cr_assert_str_eq(e.sqlstate, "22012", "the first error and not a later one");
     cr_assert_eq(e.code, CB_DATA);

@@ -1,12 +1,9 @@
 /* The sample set, handler by handler and without a worker: how a team tests its own (see
  * handlers/README.md). */
 #include "expect.h"
-#include "parallel.h"
-#include "tally.h"
 
 #include <commandbus/host.h>
 #include <commandbus/set.h>
-#include <stdatomic.h>
 #include <time.h>
 
 static cb_set *sample;
@@ -200,61 +197,6 @@ Test(sample, fail_says_when_to_come_back)
 
     cr_expect_eq(out.outcome, CB_TRANSIENT);
     cr_expect_eq(out.retry_seconds, 2.5);
-}
-
-/* ---- Hold ---- */
-
-typedef struct {
-    char data[64];
-    atomic_int succeeded;
-} callers;
-
-static void call(size_t i, void *arg)
-{
-    callers *all = arg;
-    cb_command c = command_of("Hold", all->data);
-    cb_context *ctx = NULL;
-    cb_settlement out;
-
-    c.attempt = (int)i + 1;
-    if (!cb_context_open(&c, NULL, NULL, &ctx, NULL))
-        return;
-    cb_context_run(ctx, cb_set_module(sample)->handlers[4].run, 0, &out);
-    all->succeeded += out.outcome == CB_SUCCESS;
-    cb_context_free(ctx);
-}
-
-/* RL.1: the one who is called counts. */
-Test(sample, hold_is_an_open_call_for_as_long_as_it_runs)
-{
-    test_tally t = tally_start();
-    callers all = { .succeeded = 0 };
-    snprintf(all.data, sizeof all.data, "{\"port\": %d, \"ms\": 500}", t.port);
-    cr_assert_str_eq(cb_set_module(sample)->handlers[4].command_type, "Hold");
-
-    parallel_run(8, call, &all);
-
-    cr_expect_eq(all.succeeded, 8);
-    cr_expect_eq(tally_number(&t, "max"), 8);
-    cr_expect_eq(tally_number(&t, "open"), 0, "a call was counted after its handler returned");
-    parallel_run(8, call, &all);
-    cr_expect_eq(tally_number(&t, "max"), 8);
-    cr_expect_eq(tally_number(&t, "total"), 16);
-    cr_expect_eq(tally_number(&t, "keys"), 16);
-    cr_expect_eq(tally_number(&t, "repeated"), 0);
-    tally_stop(&t);
-}
-
-Test(sample, hold_is_transient_when_nobody_answers)
-{
-    test_tally t = tally_start();
-    char data[64], expected[96];
-    snprintf(data, sizeof data, "{\"port\": %d, \"ms\": 1}", t.port);
-    snprintf(expected, sizeof expected, "TRANSIENT CALL_FAILED: 127.0.0.1:%d: Connection refused",
-             t.port);
-    tally_stop(&t);
-
-    expect_outcome("Hold", data, expected);
 }
 
 /* ---- data ---- */

@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     t.signals = signalfd(-1, &ends, SFD_CLOEXEC);
-    t.listener = listen_on(argc > 1 ? atoi(argv[1]) : 0);
+    t.listener = listen_on(argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0);
     watch(&t, t.signals, &t.signals);
     watch(&t, t.listener, &t.listener);
     serve(&t);

@@ -1,4 +1,5 @@
 /* What follows from the values, and what does not fit together. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static bool name_worker(config *c, cb_error *e)
 
 static bool find_modules(config *c, cb_error *e)
 {
-    char folder[4096];
+    char folder[PATH_MAX];
 
     if (c->modules_dir)
         return true;

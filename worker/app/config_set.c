@@ -40,7 +40,10 @@ bool config_read_setting(config_loader *l, const char *setting, cb_error *e)
     if (!section)
         return config_unknown(origin, path, NULL, parts.section, e);
     const config_key *key = key_find(section, parts.leaf);
-    if (!key || !*parts.item != !section->item_size)
+    if (!key)
         return config_unknown(origin, path, section, parts.leaf, e);
+    if (!*parts.item != !section->item_size)
+        return cb_fail(e, CB_MISUSE, "--set: %s is no key of ours: did you mean %s?", path,
+                       key->path);
     return config_assign(l, key, *parts.item ? parts.item : NULL, equals + 1, origin, e);
 }

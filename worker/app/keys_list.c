@@ -139,6 +139,10 @@ bool list_parse_names(const config_key *key, void *item, const char *text, cb_er
         const char *problem = key->rule(list.entries[i]);
         if (problem)
             return cb_fail(e, CB_MISUSE, "%s", problem);
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(list.entries[i], list.entries[j]) == 0)
+                return cb_fail(e, CB_MISUSE, "it names %s twice", list.entries[i]);
+        }
     }
     list_clear_names(key, item);
     char **names = calloc(list.n, sizeof *names);

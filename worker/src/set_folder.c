@@ -28,20 +28,19 @@ static int compare_names(const void *a, const void *b)
 
 static void add_name(set_names *sets, const char *file)
 {
-    char name[NAME_SIZE];
+    char name[NAME_SIZE] = "";
     const char *ending = strstr(file, ".so");
     size_t length = ending ? (size_t)(ending - file) : 0;
 
     if (length == 0 || length >= sizeof name || strcmp(ending, ".so") != 0)
         return;
     memcpy(name, file, length);
-    name[length] = '\0';
     if (!set_is_name(name))
         return;
     if (sets->n == MOST_NAMES)
         sets->more = true;
     else
-        strcpy(sets->names[sets->n++], name);
+        memcpy(sets->names[sets->n++], name, sizeof name);
 }
 
 static bool read_names(const char *dir, set_names *sets)

@@ -1,4 +1,4 @@
-/* Uses the public headers alone: no other package is needed to build against the library. */
+/* Uses the public headers alone. */
 #include <commandbus/commandbus.h>
 
 const char *another(void);

@@ -3,9 +3,10 @@
 #include <stdio.h>
 
 const char *another(void);
+const char *handler(void);
 
 int main(void)
 {
-    printf("%s %s\n", another(), cb_version_string());
-    return another()[0] == 'c' ? 0 : 1;
+    printf("%s %s %s\n", another(), handler(), cb_version_string());
+    return another()[0] == 'c' && handler()[0] == 'e' ? 0 : 1;
 }

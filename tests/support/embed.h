@@ -1,0 +1,112 @@
+/* A worker inside the test's own process, on a database of the test's own.
+ *
+ *     TestSuite(claim, .init = embed_open, .fini = embed_close);
+ *
+ *     cb_worker *w = embed_start(HANDLERS({ "Test", book }), .domain.concurrent_messages = 2);
+ *     cb_uuid id = test_send_one(here.db);
+ *     await_value("COMPLETED", "SELECT status FROM commandbus.command_metadata");
+ *
+ * A server that has just started hands on no lease that expired for one visibility timeout: see
+ * claims.h. */
+#ifndef TEST_SUPPORT_EMBED_H
+#define TEST_SUPPORT_EMBED_H
+
+#include <commandbus/worker.h>
+#include <criterion/criterion.h>
+#include <poll.h>
+
+#include "claims.h"
+#include "gate.h"
+
+/* The test's database: a connection for sending and one for looking. */
+extern rig here;
+
+void embed_open(void);
+/* Opens the gate, frees every worker, drops the database. */
+void embed_close(void);
+
+/* What makes a worker. Domain fx, two seconds of lease, polls every 100 ms, retries at once and logs
+ * everything, unless it is said otherwise. */
+typedef struct {
+    const cb_handler *handlers; /* copied */
+    size_t n_handlers;
+    cb_worker_domain_options domain;
+    /* Further domains; they bring their own sets. */
+    const cb_worker_domain_options *more;
+    size_t n_more;
+    cb_worker_options worker;
+} embed_options;
+
+#define HANDLERS(...)                                \
+    .handlers = (const cb_handler[]){ __VA_ARGS__ }, \
+    .n_handlers = sizeof((cb_handler[]){ __VA_ARGS__ }) / sizeof(cb_handler)
+/* .domain.retry_backoff = …: BACKOFF(10, 20) */
+#define BACKOFF(...)                                         \
+    .domain.retry_backoff = (const double[]){ __VA_ARGS__ }, \
+    .domain.n_retry_backoff = sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)
+
+/* A worker that embed_close frees; opened only, or started too. */
+#define embed_worker(...) embed_worker_with(&(embed_options){ __VA_ARGS__ })
+#define embed_start(...)  embed_started(embed_worker_with(&(embed_options){ __VA_ARGS__ }))
+cb_worker *embed_worker_with(const embed_options *options);
+cb_worker *embed_started(cb_worker *w);
+/* Frees it now. */
+void embed_free(cb_worker *w);
+
+/* A set of these handlers, which lives until embed_close. */
+const cb_module *embed_set(const char *name, const cb_handler *handlers, size_t n);
+
+/* ---- what the workers told ---- */
+
+/* How many events of that name there were so far. */
+size_t embed_told(const char *name);
+/* The error code of the last event of that name, "" for none. Static storage. */
+const char *embed_told_code(const char *name);
+
+/* ---- waiting ---- */
+
+/* Sanitizers on a busy machine are slow; what holds does so at once, so a long deadline costs nothing. */
+static const double patience_seconds = 40;
+
+#define await(condition)                                                                    \
+    do {                                                                                    \
+        for (double end_ = test_clock() + patience_seconds; !(condition); poll(NULL, 0, 2)) \
+            cr_assert_lt(test_clock(), end_, "waited in vain for %s", #condition);          \
+    } while (0)
+
+/* Until the query gives that value. Up to four text parameters may follow the query. */
+#define await_value(expected, ...)                                                        \
+    do {                                                                                  \
+        double end_ = test_clock() + patience_seconds;                                    \
+        char *found_ = test_value(here.sql, __VA_ARGS__, NULL);                           \
+        while (strcmp(found_, (expected)) != 0) {                                         \
+            cr_assert_lt(test_clock(), end_, "waited in vain for '%s', found '%s' by %s", \
+                         (expected), found_, #__VA_ARGS__);                               \
+            free(found_);                                                                 \
+            poll(NULL, 0, 3);                                                             \
+            found_ = test_value(here.sql, __VA_ARGS__, NULL);                             \
+        }                                                                                 \
+        free(found_);                                                                     \
+    } while (0)
+
+#define await_status(id, expected)                                                                \
+    await_value(expected, "SELECT status FROM commandbus.command_metadata WHERE command_id = $1", \
+                (id).text)
+
+/* Columns of a command's row, as the expression says, once: expect_row(id, "COMPLETED 1", "status, attempts"). */
+#define expect_row(id, expected, columns)                                    \
+    expect_value(here.sql, expected,                                         \
+                 "SELECT concat_ws(' ', " columns                            \
+                 ") FROM commandbus.command_metadata WHERE command_id = $1", \
+                 (id).text)
+
+/* Parts of the last reply to a command: expect_reply(id, "FAILED false", "'outcome', 'final'"). */
+#define expect_reply(id, expected, keys)                                              \
+    expect_value(here.sql, expected,                                                  \
+                 "SELECT (SELECT string_agg(message ->> key, ' ' ORDER BY n) "        \
+                 "FROM unnest(ARRAY[" keys "]) WITH ORDINALITY k(key, n)) "           \
+                 "FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1 " \
+                 "ORDER BY msg_id DESC LIMIT 1",                                      \
+                 (id).text)
+
+#endif

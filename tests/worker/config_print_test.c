@@ -1,0 +1,158 @@
+/* --check-config: every key, its value, its origin, the limits; no password. */
+#include "config_blot.h"
+#include "config_support.h"
+#include "keys.h"
+
+#include <json-c/json.h>
+
+TestSuite(print, .init = folder_open, .fini = folder_close);
+
+/* What config_print writes; the caller frees it. */
+static char *printed(const config *c, bool json)
+{
+    FILE *file = tmpfile();
+    char *text = calloc(1, 256 * 1024);
+
+    config_print(c, json, fileno(file));
+    rewind(file);
+    cr_assert_gt(fread(text, 1, 256 * 1024 - 1, file), 0);
+    fclose(file);
+    return text;
+}
+
+/* The line of a key has this value and this origin. */
+static void expect_line(const char *text, const char *key, const char *value, const char *origin)
+{
+    char line[1024] = "", found[3][256];
+
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+        if (strncmp(at, key, strlen(key)) == 0 && at[strlen(key)] == ' ')
+            snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    }
+    cr_assert_eq(sscanf(line, "%255s %255s %255s", found[0], found[1], found[2]), 3, "%s: %s", key,
+                 line);
+    cr_expect_str_eq(found[1], value, "%s", line);
+    cr_expect(strstr(found[2], origin), "%s", line);
+}
+
+Test(print, shows_each_value_with_its_origin)
+{
+    write_file("a.cfg", "domains = { fx = {\n  concurrent-messages = 2; }; };");
+    OWNED(config) c = load(.profiles = "a", .env = { "COMMANDBUS_DOMAINS_FX_FLEET_LIMIT=6" },
+                           .set = { "http.port=81" });
+    char *text = printed(c, false);
+
+    expect_line(text, "domains.fx.concurrent-messages", "2", "/a.cfg:2");
+    expect_line(text, "domains.fx.fleet-limit", "6", "COMMANDBUS_DOMAINS_FX_FLEET_LIMIT");
+    expect_line(text, "http.port", "81", "--set");
+    expect_line(text, "worker.unknown-type-grace", "10m", "default");
+    expect_line(text, "limits.payload", "1MiB", "default");
+    cr_expect(strstr(text, "fx: 2 calls in flight per instance × replicas; fleet-limit 6 over the "
+                           "fleet\n"),
+              "%s", text);
+    free(text);
+}
+
+Test(print, shows_every_key)
+{
+    OWNED(config) c =
+        load(.set = { "domains.d.enabled=true", "command-steps.s.domain=d",
+                      "command-steps.s.command-type=T", "processes.Type.default-wait-timeout=1h" });
+    char *text = printed(c, false);
+
+    for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
+        char path[KEY_PATH_SIZE];
+        size_t n = 0;
+        for (const char *from = key->path; *from; from++) {
+            if (!strchr("<>", *from))
+                path[n++] = *from;
+        }
+        path[n] = '\0';
+        cr_expect(strstr(text, path), "%s", path);
+    }
+    free(text);
+}
+
+Test(print, says_which_domains_call_nothing)
+{
+    OWNED(config) c = load(.set = { "domains.fx.enabled=true", "domains.risk.enabled=false",
+                                    "features.command-handlers=false" });
+    char *text = printed(c, false);
+
+    cr_expect(strstr(text, "fx: no calls, for features.command-handlers is off"), "%s", text);
+    cr_expect_null(strstr(text, "risk: "), "%s", text);
+    free(text);
+}
+
+Test(print, gives_json_to_tools)
+{
+    OWNED(config) c = load(.dir = our_configuration(), .profiles = "ratelimited-worker",
+                           .set = { "domains.fx.fleet-limit=6" });
+    char *text = printed(c, true);
+    json_object *all = json_tokener_parse(text);
+
+    cr_assert(all, "%s", text);
+    cr_expect_str_eq(json_object_get_string(json_object_object_get(all, "profile")),
+                     "ratelimited-worker");
+    json_object *features = json_object_object_get(all, "features");
+    cr_expect(json_object_get_boolean(json_object_object_get(features, "command-handlers")));
+    cr_expect(!json_object_get_boolean(json_object_object_get(features, "reply-processing")));
+    json_object *limits = json_object_object_get(all, "limits");
+    cr_assert_eq(json_object_array_length(limits), 2);
+    cr_expect_str_eq(json_object_to_json_string_ext(json_object_array_get_idx(limits, 0),
+                                                    JSON_C_TO_STRING_PLAIN),
+                     "{\"domain\":\"fx\",\"concurrent_messages\":2,\"fleet_limit\":6,"
+                     "\"handlers\":[\"fx\"]}");
+    json_object *key = json_object_array_get_idx(json_object_object_get(all, "keys"), 0);
+    cr_expect_str_eq(json_object_get_string(json_object_object_get(key, "key")), "database.url");
+    cr_expect(
+        strstr(json_object_get_string(json_object_object_get(key, "origin")), "commandbus.cfg:"));
+    json_object_put(all);
+    free(text);
+}
+
+Test(print, shows_no_password)
+{
+    char set[600];
+    snprintf(set, sizeof set, "database.url-file=%s",
+             write_file("url", "postgresql://bob:hunter2@db/x\n"));
+    OWNED(config) c = load(.set = { "domains.fx.enabled=true", set,
+                                    "database.listen-url=host=db password='hunter2 x' user=bob" });
+
+    for (int json = 0; json < 2; json++) {
+        char *text = printed(c, json);
+        cr_expect_null(strstr(text, "hunter2"), "%s", text);
+        cr_expect(strstr(text, "postgresql://bob:***@db/x"), "%s", text);
+        cr_expect(strstr(text, "host=db password=*** user=bob"), "%s", text);
+        free(text);
+    }
+}
+
+Test(print, blots_out_passwords_wherever_they_stand)
+{
+    static const char *const cases[][2] = {
+        { "postgresql:///commandbus", "postgresql:///commandbus" },
+        { "postgresql://bob@db:5432/x", "postgresql://bob@db:5432/x" },
+        { "postgresql://db:5432/x", "postgresql://db:5432/x" },
+        { "postgresql://bob:p@db/x", "postgresql://bob:***@db/x" },
+        { "postgres://bob:p@ss/w?rd@db/x", "postgres://bob:***@db/x" },
+        { "POSTGRESQL://bob:p@db/x", "POSTGRESQL://bob:***@db/x" },
+        { "postgresql://db/x?user=b&password=p&sslmode=require",
+          "postgresql://db/x?user=b&password=***&sslmode=require" },
+        { "postgresql://db/x?sslpassword=p", "postgresql://db/x?sslpassword=***" },
+        { "postgresql://db/x?%70assword=p", "postgresql://db/x?%70assword=***" },
+        { "host=db password=p user=b", "host=db password=*** user=b" },
+        { "host=db password = 'a \\' b' user=b", "host=db password = *** user=b" },
+        { "password=", "password=***" },
+        { "PASSWORD=p host=db", "PASSWORD=*** host=db" },
+        { "passfile=/x/pgpass dbname=d", "passfile=*** dbname=d" },
+        { "p=&p=&p=", "p=&p=&p=" },
+        { "", "" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *blotted = config_blot(cases[i][0]);
+        cr_expect_str_eq(blotted, cases[i][1]);
+        free(blotted);
+    }
+}
