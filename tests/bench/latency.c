@@ -167,7 +167,7 @@ static void warm_up(PGconn *conn)
 
 void bench_latency(const worker_bench *b)
 {
-    instance i = instance_start(b->conn, &(instance_options){ .set = "trial", .slots = 10 });
+    instance i = instance_start(b->conn, &(instance_options){ .set = "trial", .slots = 100 });
 
     bench_say("latency");
     warm_up(b->conn);
