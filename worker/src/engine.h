@@ -87,7 +87,7 @@ struct cb_worker {
     atomic_bool running;   /* started and not told to stop */
     atomic_bool stopping;  /* no new claims */
     atomic_bool ending;    /* every thread is to end */
-    atomic_bool abandoned; /* stop now: what is not settled by now stays with the leases */
+    atomic_uint abandoned; /* stops now: what is not settled by then stays with the leases */
     atomic_bool broken;    /* a handler does not return */
 };
 
