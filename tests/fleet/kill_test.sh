@@ -47,7 +47,7 @@ test_killed_workers_lose_nothing_and_the_limit_holds() {
     kill_for "$seconds" "${limits[@]}"
     wait_until "$all_done" 120
 
-    echo "$kills kills, $sent commands, tally $(tally_stats)"
+    note "$kills kills, $sent commands, tally $(tally_stats)"
     at_most "$(tally_number max)" 6 'most calls at once'
     # It was worth trying: workers died in the middle of calls.
     at_least "$(sql "SELECT count(*) FROM commandbus.command_metadata WHERE attempts > 1")" 1 \

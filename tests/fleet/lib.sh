@@ -42,6 +42,8 @@ fail() {
     echo "$*" >&2
     exit 1
 }
+# What was measured, worth printing also when the test passes.
+note() { echo "    $*" | tee -a "$work/notes"; }
 same() { [[ $1 == "$2" ]] || fail "${3:-it} is '$1', not '$2'"; }
 at_most() { (($1 <= $2)) || fail "${3:-it} is $1, more than $2"; }
 at_least() { (($1 >= $2)) || fail "${3:-it} is $1, less than $2"; }
@@ -248,14 +250,19 @@ send_holds() { send_commands "$1" Hold "{\"port\": $tally_port, \"ms\": $2}" "${
 
 # ---- what must hold at the end ----
 
+# ledger N STATUSES [DEED]: a line for everything that is wrong; a deed is undone afterwards.
+ledger() {
+    psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -v domain="$domain" -v sent="$1" -v statuses="$2" \
+        -v queue="q_${domain}__commands" -v replies="q_${domain}__replies" \
+        -v archived_replies="a_${domain}__replies" \
+        ${3:+-c BEGIN -c "$3"} -f "$fleet_dir/ledger.sql"
+}
+
 # check_ledger N [STATUSES]: N commands were sent, and ended as STATUSES says ("COMPLETED N"): nothing
 # lost, nothing settled twice, one final reply each, nothing left behind.
 check_ledger() {
     local problems
-    problems=$(psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -v domain="$domain" -v sent="$1" \
-        -v statuses="${2:-COMPLETED $1}" -v queue="q_${domain}__commands" \
-        -v replies="q_${domain}__replies" -v archived_replies="a_${domain}__replies" \
-        -f "$fleet_dir/ledger.sql")
+    problems=$(ledger "$1" "${2:-COMPLETED $1}")
     [[ -z $problems ]] || fail "the ledger is wrong:"$'\n'"$problems"$'\n'"$(summary)"
 
     # Places of those that fell silent come back when their time is over; all others have.
@@ -300,7 +307,7 @@ run_test() {
     work=$all_work/$1
     mkdir -p "$work/config" "$work/modules"
     : >"$work/config/commandbus.cfg"
-    : >"$work/ports"
+    touch "$work/ports" "$work/notes"
     ln -s "$COMMANDBUS_MODULES_DIR"/*.so "$COMMANDBUS_BUILD_DIR"/tests/modules/*.so "$work/modules/"
     trap end_test EXIT
     trap 'exit 130' INT TERM
@@ -324,6 +331,7 @@ run_tests() {
         if ((code == 0)); then
             passed=$((passed + 1))
             echo "passed: $(tr _ ' ' <<<"${name#test_}") ($((SECONDS - start)) s)"
+            cat "$all_work/$name/notes"
         else
             failed=$((failed + 1))
             echo "FAILED: $(tr _ ' ' <<<"${name#test_}") ($((SECONDS - start)) s)"
