@@ -30,7 +30,8 @@ typedef struct {
     double poll_wait; /* seconds, doubling up to the poll interval */
     int hits;         /* claims that found something, each soon after the one before */
     int64_t last_hit;
-    int64_t announced; /* a sleeper row is there until then */
+    int64_t announced;    /* a sleeper row is there until then */
+    int64_t asleep_since; /* and since then: who sent before may not have seen it */
 } claim_place;
 
 typedef struct {
@@ -86,7 +87,7 @@ struct cb_worker {
     atomic_bool running;   /* started and not told to stop */
     atomic_bool stopping;  /* no new claims */
     atomic_bool ending;    /* every thread is to end */
-    atomic_bool abandoned; /* stop now: what is not settled by now stays with the leases */
+    atomic_uint abandoned; /* stops now: what is not settled by then stays with the leases */
     atomic_bool broken;    /* a handler does not return */
 };
 

@@ -29,6 +29,24 @@ void worker_changed(cb_worker *w)
 
 /* ---- starting ---- */
 
+/* Setting a limit waits until no claim of the domain is on its way; a long one may take several. */
+static bool set_limit(cb_worker *w, cb_db *db, const served *d, cb_error *e)
+{
+    enum {
+        TRIES = 5
+    };
+
+    for (int i = 1; d->fleet_limit >= 0; i++) {
+        if (cb_fleet_limit_set(db, d->name, d->fleet_limit, e))
+            break;
+        if (e->code != CB_AGAIN || i == TRIES)
+            return false;
+        emit(w, CB_LEVEL_WARN, "limit.waiting", .domain = d->name, .error = e->message,
+             .hint = e->hint);
+    }
+    return true;
+}
+
 static bool prepare_database(cb_worker *w, cb_error *e)
 {
     cb_db *db = w->links[LINK_KEEP].db;
@@ -37,8 +55,7 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         return false;
     for (size_t i = 0; i < w->n_domains; i++) {
         served *d = &w->domains[i];
-        if (!cb_domain_register(db, d->name, NULL, e) ||
-            (d->fleet_limit >= 0 && !cb_fleet_limit_set(db, d->name, d->fleet_limit, e)))
+        if (!cb_domain_register(db, d->name, NULL, e) || !set_limit(w, db, d, e))
             return cb_fail_while(e, "preparing domain '%s'", d->name);
     }
     return keep_heartbeat(w, e);
@@ -145,7 +162,7 @@ static void reset(cb_worker *w)
 {
     atomic_store(&w->stopping, false);
     atomic_store(&w->ending, false);
-    atomic_store(&w->abandoned, false);
+    atomic_store(&w->abandoned, 0);
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
     w->settling.ending = w->effecting.ending = false;
@@ -172,6 +189,7 @@ static void tear_down(cb_worker *w)
     if (w->links[LINK_KEEP].db && !cb_db_is_lost(w->links[LINK_KEEP].db))
         (void)!cb_retire(w->links[LINK_KEEP].db, w->id, &e);
     close_links(w);
+    atomic_store(&w->stopping, false);
     w->started = false;
 }
 
@@ -197,21 +215,21 @@ bool cb_worker_start(cb_worker *w, cb_error *e)
 
 /* ---- stopping ---- */
 
-static void begin_to_stop(cb_worker *w)
-{
-    atomic_store(&w->running, false);
-    if (atomic_exchange(&w->stopping, true))
-        return;
-    emit(w, CB_LEVEL_INFO, "worker.draining", .in_flight = (int64_t)cb_worker_in_flight(w, NULL));
-    for (size_t i = 0; i < w->n_domains; i++)
-        served_give_back(&w->domains[i], job_give_back);
-}
-
-static bool is_started(cb_worker *w)
+/* False when there is nothing to stop. Under `life`, so that it never meets a start half-way. */
+static bool begin_to_stop(cb_worker *w)
 {
     pthread_mutex_lock(&w->life);
-    bool started = w->started;
+    bool started = w->started, first = started && !atomic_exchange(&w->stopping, true);
+    if (started)
+        atomic_store(&w->running, false);
+    if (first) {
+        for (size_t i = 0; i < w->n_domains; i++)
+            served_give_back(&w->domains[i], job_give_back);
+    }
     pthread_mutex_unlock(&w->life);
+    if (first)
+        emit(w, CB_LEVEL_INFO, "worker.draining",
+             .in_flight = (int64_t)cb_worker_in_flight(w, NULL));
     return started;
 }
 
@@ -231,13 +249,15 @@ static bool is_given_up(cb_worker *w)
            cb_worker_in_flight(w, NULL) <= given_up;
 }
 
+/* Somebody who stops it now ends the waiting of all who stop it already. */
 static bool wait_until_drained(cb_worker *w, double timeout_seconds)
 {
     int64_t until = now_ns() + seconds_to_ns(timeout_seconds);
+    unsigned abandoned = atomic_load(&w->abandoned);
 
     pthread_mutex_lock(&w->pausing);
-    for (int64_t left; !is_drained(w) && !is_given_up(w) && !atomic_load(&w->abandoned) &&
-                       (left = until - now_ns()) > 0;)
+    for (int64_t left; !is_drained(w) && !is_given_up(w) &&
+                       atomic_load(&w->abandoned) == abandoned && (left = until - now_ns()) > 0;)
         waiting_for(&w->unpause, &w->pausing, left);
     pthread_mutex_unlock(&w->pausing);
     return is_drained(w);
@@ -245,13 +265,13 @@ static bool wait_until_drained(cb_worker *w, double timeout_seconds)
 
 bool cb_worker_stop(cb_worker *w, double timeout_seconds)
 {
-    if (!is_started(w))
+    if (!begin_to_stop(w))
         return true;
-    begin_to_stop(w);
     bool drained = wait_until_drained(w, timeout_seconds);
 
     pthread_mutex_lock(&w->life);
-    if (w->started && drained)
+    /* Unless somebody else was quicker, and perhaps has started it again. */
+    if (w->started && atomic_load(&w->stopping) && is_drained(w))
         tear_down(w);
     pthread_mutex_unlock(&w->life);
     emit(w, drained ? CB_LEVEL_INFO : CB_LEVEL_WARN,
@@ -262,10 +282,9 @@ bool cb_worker_stop(cb_worker *w, double timeout_seconds)
 
 void cb_worker_stop_now(cb_worker *w)
 {
-    if (!atomic_load(&w->running) && !atomic_load(&w->stopping))
+    if (!begin_to_stop(w))
         return;
-    begin_to_stop(w);
-    atomic_store(&w->abandoned, true);
+    atomic_fetch_add(&w->abandoned, 1);
     worker_changed(w);
     /* What has an outcome already is written, if that is a matter of a moment. */
     for (int i = 0; i < 100 && outcomes_count(&w->settling) > 0; i++)

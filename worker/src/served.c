@@ -7,14 +7,19 @@
 
 #include "clock.h"
 
-static const double default_backoff_seconds = 30;
+static const double default_backoff_seconds = 30, default_vt_seconds = 30;
+
+static double vt_of(const cb_worker_domain_options *o)
+{
+    return o->visibility_timeout_seconds > 0 ? o->visibility_timeout_seconds : default_vt_seconds;
+}
 
 static bool copy_settings(served *d, const cb_worker_domain_options *o, cb_error *e)
 {
     d->slots = o->concurrent_messages ? o->concurrent_messages : 5;
     d->places = d->slots + o->prefetch;
     d->fleet_limit = o->fleet_limit ? *o->fleet_limit : -1;
-    d->vt_seconds = o->visibility_timeout_seconds > 0 ? o->visibility_timeout_seconds : 30;
+    d->vt_seconds = vt_of(o);
     d->poll_seconds = o->poll_interval_seconds > 0 ? o->poll_interval_seconds : 1;
     d->notify = !o->no_notify;
     d->max_attempts = o->max_attempts ? o->max_attempts : 3;
@@ -41,12 +46,11 @@ static bool check_settings(const cb_worker_domain_options *o, cb_error *e)
     if (o->concurrent_messages < 0 || o->prefetch < 0 || o->max_attempts < 0 ||
         o->handler_timeout_seconds < 0 || (o->fleet_limit && *o->fleet_limit < 0))
         return cb_fail(e, CB_MISUSE, "domain '%s' has a negative setting", o->domain);
-    if (o->visibility_timeout_seconds > 0 &&
-        o->handler_timeout_seconds > o->visibility_timeout_seconds)
+    if (o->handler_timeout_seconds > vt_of(o))
         return cb_fail(e, CB_MISUSE,
                        "domain '%s': a handler timeout of %d s does not fit into a visibility "
                        "timeout of %g s",
-                       o->domain, o->handler_timeout_seconds, o->visibility_timeout_seconds);
+                       o->domain, o->handler_timeout_seconds, vt_of(o));
     return true;
 }
 

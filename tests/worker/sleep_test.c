@@ -1,0 +1,41 @@
+/* Sleeping on an empty domain, and waking up. */
+#include "embed.h"
+
+#include <stdatomic.h>
+
+TestSuite(sleeping, .init = embed_open, .fini = embed_close);
+
+static atomic_int runs;
+
+static cb_outcome count_run(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    atomic_fetch_add(&runs, 1);
+    return CB_SUCCESS;
+}
+
+#define asleep "SELECT count(*) FROM commandbus.sleeper WHERE queue_name = 'fx__commands'"
+/* Its claiming connection has nothing to do, and the last thing that it did was to claim. */
+#define has_looked                                                                         \
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> " \
+    "pg_backend_pid() AND state = 'idle' AND query LIKE '%commandbus.receive(%'"
+
+/* The sender looked for sleepers before the worker was one, so it notifies nobody when it commits, after
+ * the worker has looked. Neither a poll interval nor the housekeeping that wakes sleepers now and then
+ * comes in time: the worker looks again by itself. */
+Test(sleeping, finds_what_a_sender_committed_who_had_not_seen_the_sleeper)
+{
+    OWNED(cb_db) sender = test_bus_open(here.conninfo);
+    cb_error e = { 0 };
+    cr_assert(cb_db_begin(sender, &e), "%s", e.message);
+    test_send_one(sender, .domain = "fx");
+    embed_start(HANDLERS({ "Test", count_run }), .domain.poll_interval_seconds = 3600);
+    await_value("1", asleep);
+    await_value("1", has_looked);
+
+    cr_assert(cb_db_commit(sender, &e), "%s", e.message);
+
+    double committed = test_clock();
+    await(atomic_load(&runs) == 1);
+    cr_expect_lt(test_clock() - committed, 8);
+}
