@@ -11,6 +11,7 @@
 #   send_commands N TYPE DATA [MORE]    MORE: further arguments of commandbus.send()
 #   wait_until CONDITION SECONDS        SQL, looked at every 50 ms
 #   tally_start, tally_number NAME      somebody to call for the sample handler Hold
+#   send_holds N MS                     commands that call it
 #   check_ledger N [STATUSES]           what must hold at the end, whatever happened before
 
 # shellcheck shell=bash disable=SC2034,SC2119,SC2120 # what is set here is used by the tests
@@ -247,6 +248,14 @@ tally_wait() {
 
 # send_holds N MS [ARGUMENTS]: commands that call the tally.
 send_holds() { send_commands "$1" Hold "{\"port\": $tally_port, \"ms\": $2}" "${3:-}"; }
+
+# keep_busy LEAST MS: sends as many more when there are fewer than that to be claimed; $sent counts them.
+keep_busy() {
+    if (($(count "status = 'PENDING'") < $1)); then
+        send_holds "$1" "$2"
+        sent=$((sent + $1))
+    fi
+}
 
 # ---- what must hold at the end ----
 
