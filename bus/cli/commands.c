@@ -11,6 +11,7 @@ const cli_command *const cli_commands[] = {
     &tsq_list_command, &tsq_retry_command, &tsq_cancel_command, &tsq_complete_command,
     &batch_create_command, &batch_show_command, &batch_list_command,
     &queue_list_command, &queue_create_command,
+    &fleet_command, &top_command,
     &purge_command,
     &doctor_command,
     NULL,

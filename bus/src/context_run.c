@@ -8,8 +8,6 @@
 
 static const size_t default_result_limit = 1024 * 1024;
 
-DEFINE_OWNED(json_tokener, json_tokener_free)
-
 static cb_outcome refuse_data(cb_context *ctx, const char *problem)
 {
     return context_say(ctx, CB_PERMANENT, "INVALID_DATA", "%s", problem);
@@ -28,9 +26,11 @@ static cb_outcome parse_data(cb_context *ctx)
     if (length >= INT32_MAX)
         return refuse_data(ctx, "data has more than 2 GiB");
 
-    OWNED(json_tokener) tokener = json_tokener_new_ex(JSON_MAX_DEPTH + 1); /* values inside too */
-    if (tokener)
+    json_tokener *tokener = json_tokener_new_ex(JSON_MAX_DEPTH + 1); /* values inside too */
+    if (tokener) {
         ctx->data = json_tokener_parse_ex(tokener, text, (int)length);
+        json_tokener_free(tokener);
+    }
     if (!ctx->data) /* Nothing is wrong with the text: no memory. */
         return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "there is no memory for the data");
     return CB_SUCCESS;

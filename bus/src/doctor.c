@@ -30,6 +30,7 @@ static const struct {
 } checks[] = {
     { "queues", cb_sql_doctor_queues },
     { "commands", cb_sql_doctor_commands },
+    { "fleet", cb_sql_doctor_fleet },
     { "vacuum", cb_sql_doctor_vacuum },
 };
 

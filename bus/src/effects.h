@@ -2,7 +2,6 @@
 #ifndef CB_EFFECTS_H
 #define CB_EFFECTS_H
 
-#include <commandbus/owned.h>
 #include <stddef.h>
 
 enum {
@@ -31,6 +30,5 @@ const char *effects_add(effects *to, const char *sql, size_t n, const char *cons
 
 /* NULL is fine. */
 void effects_free(effects *of);
-DEFINE_OWNED(effects, effects_free)
 
 #endif

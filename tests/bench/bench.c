@@ -131,7 +131,7 @@ static void put_figure(json_object *to, const char *name, const char *what, doub
     if (goal > 0)
         put_number(entry, "goal", goal);
     json_object_object_add(to, name, entry);
-    bench_say("  %-46s %.2f%s", name, value,
+    bench_say("  %-56s %.2f%s", name, value,
               goal > 0 ? (met ? "  goal met" : "  goal missed") : "");
 }
 

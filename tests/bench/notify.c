@@ -50,7 +50,7 @@ static void put_settled(json_object *to, const char *name, long settled, const b
     bench_rival done = { .name = name, .done = settled, .seconds = r->seconds };
 
     bench_put_rate(to, &done);
-    bench_say("  %-46s %.0f", name, bench_rate(&done));
+    bench_say("  %-56s %.0f", name, bench_rate(&done));
 }
 
 void bench_notify(const worker_bench *b)
@@ -58,11 +58,14 @@ void bench_notify(const worker_bench *b)
     send_rival *senders = senders_open(CONNECTIONS, "Noop");
     bench_rival rivals[STATES] = { 0 };
     long settled[STATES] = { 0 };
-    int rounds = b->quick ? 2 : 4;
+    int rounds = b->quick ? 2 : 6;
 
     bench_say("sending at full speed, per second");
     for (int round = 0; round < rounds; round++) {
         for (state s = 0; s < STATES; s++) {
+            /* Those without a goal need not be known to a few per cent. */
+            if (round > 2 && (s == NOBODY || s == ASLEEP))
+                continue;
             /* The first round warms up and is not counted. */
             if (round == 1) {
                 rivals[s] = (bench_rival){ .name = names[s] };
@@ -74,7 +77,7 @@ void bench_notify(const worker_bench *b)
     bench_exec(b->conn, "TRUNCATE commandbus.sleeper");
     for (state s = 0; s < STATES; s++) {
         bench_put_rate(b->to, &rivals[s]);
-        bench_say("  %-46s %.0f", names[s], bench_rate(&rivals[s]));
+        bench_say("  %-56s %.0f", names[s], bench_rate(&rivals[s]));
     }
     put_settled(b->to, "settled meanwhile", settled[WOKEN], &rivals[WOKEN]);
     put_settled(b->to, "settled meanwhile by polling only", settled[POLLING], &rivals[POLLING]);

@@ -52,12 +52,12 @@ static one_run *run_with(const char *data, cb_handler_fn *handler, size_t limit)
     return r;
 }
 
-static void one_run_free(one_run *r)
+/* For OWNED(one_run). */
+static void one_run_drop(one_run **r)
 {
-    cb_context_free(r->ctx);
-    free(r);
+    cb_context_free((*r)->ctx);
+    free(*r);
 }
-DEFINE_OWNED(one_run, one_run_free)
 
 /* `n` times `open`, something, n times `close`: JSON nested so deep. The caller frees it. */
 static char *nested(const char *open, const char *inside, const char *close, size_t n)

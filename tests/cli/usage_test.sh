@@ -197,7 +197,7 @@ complete_to() { # EXPECTED WORDS...
 }
 
 test_completion_offers_commands_verbs_options_and_choices() {
-    complete_to 'migrate send command tsq batch queue purge doctor help ' ''
+    complete_to 'migrate send command tsq batch queue fleet top purge doctor help ' ''
     complete_to 'batch ' ba
     complete_to 'retry ' tsq re
     complete_to '--max-attempts ' send fx BookFx --max

@@ -13,10 +13,11 @@
 #   tally_start, tally_number NAME      somebody to call for the sample handler Hold
 #   check_ledger N [STATUSES]           what must hold at the end, whatever happened before
 
-# shellcheck shell=bash disable=SC2034 # what is set here is used by the tests
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120 # what is set here is used by the tests
 set -euo pipefail
 : "${COMMANDBUS_BIN:?start the tests with tests/run}" "${COMMANDBUS_WORKER_BIN:?}"
 : "${COMMANDBUS_TEST_URL:?}" "${COMMANDBUS_BUILD_DIR:?}" "${COMMANDBUS_MODULES_DIR:?}"
+export -n COMMANDBUS_MODULES_DIR COMMANDBUS_FLEET_SECONDS # no keys of a worker
 fleet_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # Sanitizers make everything slower: scenarios that take their time take less of it.
@@ -27,13 +28,13 @@ domain=sample
 # Of every worker; arguments of start_worker come later and win. Short times, so that what takes a
 # visibility timeout takes a moment.
 worker_settings=(
-    domains.$domain.handlers=sample,trial
-    domains.$domain.concurrent-messages=2
-    domains.$domain.visibility-timeout=2s
-    domains.$domain.handler-timeout=2s
-    domains.$domain.poll-interval=100ms
-    domains.$domain.retry-backoff=200ms
-    domains.$domain.max-attempts=100
+    "domains.$domain.handlers=sample,trial"
+    "domains.$domain.concurrent-messages=2"
+    "domains.$domain.visibility-timeout=2s"
+    "domains.$domain.handler-timeout=2s"
+    "domains.$domain.poll-interval=100ms"
+    "domains.$domain.retry-backoff=200ms"
+    "domains.$domain.max-attempts=100"
     worker.kill-grace=30s
 )
 
@@ -60,6 +61,7 @@ url_of() {
 }
 
 # Looks in a transaction of its own each time: one connection, and nothing held open.
+# shellcheck disable=SC2016 # $$ is for the server
 waiting_procedure='
     CREATE PROCEDURE public.wait_until(condition text, seconds numeric, INOUT met boolean)
     LANGUAGE plpgsql AS $$
@@ -274,6 +276,7 @@ end_test() {
     local code=$? pid
     trap '' INT TERM
     if ((code == 0)); then (check_logs) || code=1; fi
+    if ((code != 0)) && [[ -n ${tally_port:-} ]]; then echo "tally: $(tally_stats)" || true; fi
     for pid in "${worker_pid[@]}" ${tally_pid:-} ${others:-}; do kill -KILL "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     if ((code != 0)); then show_logs; fi
@@ -285,7 +288,6 @@ end_test() {
 # The reports of sanitizers whole, of the rest the end.
 show_logs() {
     local log
-    [[ -z ${tally_port:-} ]] || tally_stats || true
     for log in "$work"/*.log; do
         echo "---- $(basename "$log")"
         sed -n '/WARNING: .*Sanitizer/,/^=====/p;/ERROR: .*Sanitizer/,$p' "$log" | head -n 150
@@ -307,12 +309,12 @@ run_test() {
 }
 
 run_tests() {
-    local passed=0 failed=0 name names code start
+    local passed=0 failed=0 name code start test_names
     all_work=$(mktemp -d)
     trap 'rm -rf "$all_work"' EXIT
     trap 'exit 130' INT TERM
-    if (($#)); then names=("$@"); else mapfile -t names < <(grep -oE '^test_[a-zA-Z0-9_]+' "$0"); fi
-    for name in "${names[@]}"; do
+    if (($#)); then test_names=("$@"); else mapfile -t test_names < <(grep -oE '^test_[a-zA-Z0-9_]+' "$0"); fi
+    for name in "${test_names[@]}"; do
         start=$SECONDS code=0
         (
             set -e

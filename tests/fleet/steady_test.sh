@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Steady load: replicas × concurrent-messages is the number of calls in flight, seen from outside.
+# shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # RL.1, WRK.3

@@ -182,6 +182,8 @@ Test(errors, of_files_that_are_none_come_from_us_and_not_from_the_parser)
     refused_file("bad.cfg:2: syntax error", "http = {\nport = ; };");
     refused_file("bad.cfg:1: duplicate setting name", "http = { port = 1; port = 2; };");
     refused_file("@include is not for these files", "\n@include \"other.cfg\"\n");
+    refused_file("bad.cfg:2: the text that begins here has no closing quote",
+                 "http = {\nbind = \"127.0.0.1\\\";\n};\n");
     write_bytes("bad.cfg", "http = { port = 1; };\0x", 23);
     refused("holds a NUL byte", .profiles = "bad");
 

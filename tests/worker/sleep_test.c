@@ -1,148 +1,41 @@
-/* Waking up: at once when somebody sends, by polling when that is all there is. */
+/* Sleeping on an empty domain, and waking up. */
 #include "embed.h"
 
-TestSuite(sleep, .init = embed_open, .fini = embed_close);
+#include <stdatomic.h>
 
-/* Longer than any test is patient: whatever happens sooner was no poll. */
-static const double never = 300;
+TestSuite(sleeping, .init = embed_open, .fini = embed_close);
 
-static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_object **result)
+static atomic_int runs;
+
+static cb_outcome count_run(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command, (void)result;
-    gate_pass();
+    atomic_fetch_add(&runs, 1);
     return CB_SUCCESS;
 }
 
-#define sleepers "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp()"
+#define asleep "SELECT count(*) FROM commandbus.sleeper WHERE queue_name = 'fx__commands'"
+/* Its claiming connection has nothing to do, and the last thing that it did was to claim. */
+#define has_looked                                                                         \
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> " \
+    "pg_backend_pid() AND state = 'idle' AND query LIKE '%commandbus.receive(%'"
 
-/* DESIGN 2, Wake-up */
-Test(sleep, an_idle_worker_announces_itself_until_two_polls_from_now)
+/* The sender looked for sleepers before the worker was one, so it notifies nobody when it commits, after
+ * the worker has looked. Neither a poll interval nor the housekeeping that wakes sleepers now and then
+ * comes in time: the worker looks again by itself. */
+Test(sleeping, finds_what_a_sender_committed_who_had_not_seen_the_sleeper)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 60);
+    OWNED(cb_db) sender = test_bus_open(here.conninfo);
+    cb_error e = { 0 };
+    cr_assert(cb_db_begin(sender, &e), "%s", e.message);
+    test_send_one(sender, .domain = "fx");
+    embed_start(HANDLERS({ "Test", count_run }), .domain.poll_interval_seconds = 3600);
+    await_value("1", asleep);
+    await_value("1", has_looked);
 
-    await_value("1", sleepers);
+    cr_assert(cb_db_commit(sender, &e), "%s", e.message);
 
-    expect_value(here.sql, cb_worker_id(w), "SELECT worker FROM commandbus.sleeper");
-    expect_value(here.sql, "fx__commands t",
-                 "SELECT queue_name || CASE WHEN expires_at BETWEEN now() + interval '90 s' AND "
-                 "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper");
-}
-
-Test(sleep, a_send_wakes_it_at_once)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never);
-    await_value("1", sleepers);
-
-    for (int i = 0; i < 20; i++) {
-        cb_uuid id = test_send_one(here.db, .domain = "fx");
-        await_status(id, "COMPLETED");
-    }
-}
-
-/* A retry that is due at once and a command given back are as good as sent. */
-static cb_outcome fail_first(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)command, (void)result;
-    return cb_context_attempt(ctx) < 3 ? cb_transient(ctx, "AGAIN", "again") : CB_SUCCESS;
-}
-
-Test(sleep, a_retry_without_a_backoff_wakes_it_too)
-{
-    embed_start(HANDLERS({ "Test", fail_first }), .domain.poll_interval_seconds = never);
-    await_value("1", sleepers);
-
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
-
-    await_status(id, "COMPLETED");
-    expect_row(id, "3", "attempts");
-}
-
-/* A sleeper row costs every sender a notification: a busy worker has none. */
-Test(sleep, a_busy_worker_takes_its_announcement_back_and_an_idle_one_gives_it_again)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
-                .domain.concurrent_messages = 2);
-    await_value("1", sleepers);
-    gate_close();
-
-    test_send(here.db, 30, NULL);
-    await(gate_waiting() == 2);
-    await_value("0", sleepers);
-    gate_open();
-
-    await_value("30",
-                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
-    await_value("1", sleepers);
-}
-
-/* What the freed place of a limited domain is for. */
-Test(sleep, a_place_that_another_worker_gave_back_wakes_it)
-{
-    const int limit = 1;
-    gate_close();
-    for (int i = 0; i < 2; i++)
-        embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
-                    .domain.fleet_limit = &limit);
-    await_value("2", sleepers);
-
-    test_send(here.db, 10, NULL);
-    await(gate_waiting() == 1);
-    gate_open();
-
-    await_value("10",
-                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
-    cr_expect_eq(gate_most(), 1);
-}
-
-/* WRK.1: use-notify = false */
-Test(sleep, polling_alone_finds_everything_and_announces_nobody)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.no_notify = true);
-
-    for (int i = 0; i < 5; i++) {
-        cb_uuid id = test_send_one(here.db, .domain = "fx");
-        await_status(id, "COMPLETED");
-        expect_value(here.sql, "0", sleepers);
-    }
-    cr_expect_eq(embed_told("listen.hears"), 0);
-    expect_value(here.sql, "0",
-                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-                 "AND query ILIKE 'LISTEN%'");
-}
-
-/* DESIGN 2: who cannot hear polls and does not announce. */
-Test(sleep, a_listener_that_cannot_connect_leaves_the_worker_polling)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }),
-                .worker.listen_url = "postgresql://127.0.0.1:1/none?user=nobody");
-    await(embed_told("listen.deaf") > 0);
-
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
-    await_status(id, "COMPLETED");
-
-    expect_value(here.sql, "0", sleepers);
-}
-
-/* A domain that is quiet for longer than its announcement lasts renews it. */
-Test(sleep, the_announcement_is_renewed_before_it_expires)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.5);
-    await_value("1", sleepers);
-    char *first = test_value(here.sql, "SELECT expires_at FROM commandbus.sleeper", NULL);
-
-    await_value("t", "SELECT expires_at > $1::timestamptz FROM commandbus.sleeper", first);
-    free(first);
-}
-
-Test(sleep, what_is_delayed_is_found_when_it_is_due)
-{
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.2);
-    await_value("1", sleepers);
-
-    cb_uuid id = test_send_one(here.db, .delay_seconds = 1);
-    await_status(id, "COMPLETED");
-
-    expect_value(here.sql, "t",
-                 "SELECT at >= created_at + interval '1 s' FROM commandbus.audit JOIN "
-                 "commandbus.command_metadata USING (command_id) WHERE event_type = 'RECEIVED'");
+    double committed = test_clock();
+    await(atomic_load(&runs) == 1);
+    cr_expect_lt(test_clock() - committed, 8);
 }

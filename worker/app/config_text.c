@@ -69,16 +69,19 @@ bool text_read(const char *path, size_t limit, char **ret, cb_error *e)
     return true;
 }
 
-/* The end of a string or comment that begins here, or here when none does. */
-static const char *skip_text(const char *at)
+/* The end of the text in quotes that begins here, NULL when it has none. */
+static const char *skip_quoted(const char *at)
 {
-    if (*at == '"') {
-        for (at++; *at && *at != '"'; at++) {
-            if (*at == '\\' && at[1])
-                at++;
-        }
-        return *at ? at + 1 : at;
+    for (at++; *at && *at != '"'; at++) {
+        if (*at == '\\' && at[1])
+            at++;
     }
+    return *at ? at + 1 : NULL;
+}
+
+/* The end of the comment that begins here, or here when none does. */
+static const char *skip_comment(const char *at)
+{
     if (*at == '#' || strncmp(at, "//", 2) == 0)
         return at + strcspn(at, "\n");
     if (strncmp(at, "/*", 2) == 0) {
@@ -105,28 +108,41 @@ static size_t take_number(const char *at, bool *fits)
     return length + strspn(at + length, "L");
 }
 
+/* Where the next word begins, or NULL and the error when this one is not for libconfig. */
+static const char *skip_word(const char *path, unsigned line, const char *at, cb_error *e)
+{
+    const char *end = *at == '"' ? skip_quoted(at) : skip_comment(at);
+    bool fits = true;
+
+    if (!end)
+        cb_fail(e, CB_MISUSE, "%.300s:%u: the text that begins here has no closing quote", path,
+                line);
+    if (end != at)
+        return end;
+    end += strchr(DIGITS, *at) ? take_number(at, &fits) : strspn(at, NAME_CHARACTERS);
+    if (!fits) {
+        cb_fail(e, CB_MISUSE, "%.300s:%u: %.*s is too large a number", path, line,
+                (int)(end - at > 40 ? 40 : end - at), at);
+        return NULL;
+    }
+    if (*at == '@') {
+        cb_fail(e, CB_MISUSE, "%.300s:%u: @include is not for these files: use profiles", path,
+                line);
+        return NULL;
+    }
+    return end == at ? at + 1 : end;
+}
+
 bool text_check(const char *path, const char *text, cb_error *e)
 {
     unsigned line = 1;
 
-    for (const char *at = text, *end; *at; at = end) {
-        bool fits = true;
-
-        end = skip_text(at);
-        if (end == at && strchr(DIGITS, *at))
-            end = at + take_number(at, &fits);
-        else if (end == at)
-            end = at + strspn(at, NAME_CHARACTERS);
-        if (!fits)
-            return cb_fail(e, CB_MISUSE, "%.300s:%u: %.*s is too large a number", path, line,
-                           (int)(end - at > 40 ? 40 : end - at), at);
-        if (*at == '@')
-            return cb_fail(e, CB_MISUSE, "%.300s:%u: @include is not for these files: use profiles",
-                           path, line);
-        if (end == at)
-            end++;
-        for (const char *c = at; c < end; c++)
-            line += *c == '\n';
+    for (const char *at = text; *at;) {
+        const char *end = skip_word(path, line, at, e);
+        if (!end)
+            return false;
+        for (; at < end; at++)
+            line += *at == '\n';
     }
     return true;
 }

@@ -8,8 +8,9 @@
  * for what is no file, cannot be read, is longer than limit bytes or holds a NUL. */
 bool text_read(const char *path, size_t limit, char **ret, cb_error *e) CB_NODISCARD;
 
-/* Refuses what libconfig would take in silence: numbers that do not fit its integers (it keeps the
- * lower bits), and @include (it ends the program when the included file cannot be read). */
+/* Refuses what libconfig does not handle: numbers that do not fit its integers (it keeps the lower
+ * bits), @include (it ends the program when the included file cannot be read), and a text without its
+ * closing quote (it names the last line of the file). */
 bool text_check(const char *path, const char *text, cb_error *e) CB_NODISCARD;
 
 #endif

@@ -30,7 +30,8 @@ typedef struct {
     double poll_wait; /* seconds, doubling up to the poll interval */
     int hits;         /* claims that found something, each soon after the one before */
     int64_t last_hit;
-    int64_t announced; /* a sleeper row is there until then */
+    int64_t announced;    /* a sleeper row is there until then */
+    int64_t asleep_since; /* and since then: who sent before may not have seen it */
 } claim_place;
 
 typedef struct {

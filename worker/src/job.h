@@ -55,6 +55,7 @@ struct job {
     bool timed_out;       /* HANDLER_TIMEOUT was handed to the settler */
     bool timeout_pending; /* and has no verdict yet */
     bool parked;          /* returned meanwhile: `own` follows that verdict */
+    bool given_up;        /* overran its grace too: nobody waits for it any more */
     int64_t started_at, returned_at;
     job *next_ready;
     job *prev, *next; /* all jobs of the domain */

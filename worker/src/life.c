@@ -29,6 +29,24 @@ void worker_changed(cb_worker *w)
 
 /* ---- starting ---- */
 
+/* Setting a limit waits until no claim of the domain is on its way; a long one may take several. */
+static bool set_limit(cb_worker *w, cb_db *db, const served *d, cb_error *e)
+{
+    enum {
+        TRIES = 5
+    };
+
+    for (int i = 1; d->fleet_limit >= 0; i++) {
+        if (cb_fleet_limit_set(db, d->name, d->fleet_limit, e))
+            break;
+        if (e->code != CB_AGAIN || i == TRIES)
+            return false;
+        emit(w, CB_LEVEL_WARN, "limit.waiting", .domain = d->name, .error = e->message,
+             .hint = e->hint);
+    }
+    return true;
+}
+
 static bool prepare_database(cb_worker *w, cb_error *e)
 {
     cb_db *db = w->links[LINK_KEEP].db;
@@ -37,8 +55,7 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         return false;
     for (size_t i = 0; i < w->n_domains; i++) {
         served *d = &w->domains[i];
-        if (!cb_domain_register(db, d->name, NULL, e) ||
-            (d->fleet_limit >= 0 && !cb_fleet_limit_set(db, d->name, d->fleet_limit, e)))
+        if (!cb_domain_register(db, d->name, NULL, e) || !set_limit(w, db, d, e))
             return cb_fail_while(e, "preparing domain '%s'", d->name);
     }
     return keep_heartbeat(w, e);
@@ -221,6 +238,17 @@ static bool is_drained(cb_worker *w)
     return !atomic_load(&w->claims.claiming) && cb_worker_in_flight(w, NULL) == 0;
 }
 
+/* What is left are handlers that do not return: no use in waiting. */
+static bool is_given_up(cb_worker *w)
+{
+    size_t given_up = 0;
+
+    for (size_t i = 0; i < w->n_domains; i++)
+        given_up += atomic_load(&w->domains[i].given_up);
+    return given_up > 0 && !atomic_load(&w->claims.claiming) &&
+           cb_worker_in_flight(w, NULL) <= given_up;
+}
+
 /* Somebody who stops it now ends the waiting of all who stop it already. */
 static bool wait_until_drained(cb_worker *w, double timeout_seconds)
 {
@@ -228,8 +256,8 @@ static bool wait_until_drained(cb_worker *w, double timeout_seconds)
     unsigned abandoned = atomic_load(&w->abandoned);
 
     pthread_mutex_lock(&w->pausing);
-    for (int64_t left; !is_drained(w) && atomic_load(&w->abandoned) == abandoned &&
-                       (left = until - now_ns()) > 0;)
+    for (int64_t left; !is_drained(w) && !is_given_up(w) &&
+                       atomic_load(&w->abandoned) == abandoned && (left = until - now_ns()) > 0;)
         waiting_for(&w->unpause, &w->pausing, left);
     pthread_mutex_unlock(&w->pausing);
     return is_drained(w);

@@ -42,6 +42,7 @@ typedef struct served {
     job *jobs;               /* all in flight */
     atomic_size_t in_flight; /* changed under the mutex, read anywhere */
     size_t running, overdue;
+    atomic_size_t given_up;     /* of them, jobs that no drain waits for; changed under the mutex */
     size_t idle;                /* slots waiting for work */
     atomic_size_t ready;        /* jobs that no slot has taken; changed under the mutex */
     _Atomic int64_t typical_ns; /* how long handlers took of late */

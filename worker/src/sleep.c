@@ -3,7 +3,9 @@
  * A notification in every commit would hold the whole server at some 3,000 commits a second, so senders
  * notify only while a sleeper is announced. Busy: no sleeper, polls after 1, 2, 4 … ms. Quiet for some
  * milliseconds: announce, look once more (what was sent before the announcement notified nobody), then
- * wait for the listener, and poll at the poll interval in case it went deaf. */
+ * wait for the listener. A sender who looked for sleepers before the announcement and commits after that
+ * look notifies nobody either, so further looks follow, each after as long as the sleep has lasted, up to
+ * the poll interval, which is also there in case the listener went deaf. */
 #include "sleep.h"
 
 #include "clock.h"
@@ -30,6 +32,14 @@ static bool is_announced(cb_worker *w, const claim_place *p)
            p->announced > now_ns() + seconds_to_ns(p->domain->poll_seconds);
 }
 
+/* Announced: when to look again though nobody said anything. */
+static void poll_asleep(claim_place *p)
+{
+    double asleep = ns_to_ms(now_ns() - p->asleep_since) / 1000;
+
+    poll_in(p, asleep > first_poll ? asleep : first_poll);
+}
+
 static void announce(cb_worker *w, claim_place *p)
 {
     db_link *link = &w->links[LINK_CLAIM];
@@ -42,6 +52,8 @@ static void announce(cb_worker *w, claim_place *p)
         link_failed(link, &e, "sleep");
         return;
     }
+    if (p->announced < from) /* else the one before is still there */
+        p->asleep_since = from;
     p->announced = from + seconds_to_ns(seconds);
     p->poll_at = from; /* once more, now that senders know */
 }
@@ -68,7 +80,7 @@ static void found_some(cb_worker *w, claim_place *p)
     if (p->hot || p->hits >= BUSY_HITS)
         wake_up(w, p);
     if (is_announced(w, p))
-        poll_in(p, p->domain->poll_seconds);
+        poll_asleep(p);
     else
         poll_in(p, first_poll);
 }
@@ -77,7 +89,7 @@ static void found_none(cb_worker *w, claim_place *p)
 {
     p->hits = 0;
     if (is_announced(w, p)) {
-        poll_in(p, p->domain->poll_seconds);
+        poll_asleep(p);
         return;
     }
     poll_in(p, p->poll_wait > 0 ? 2 * p->poll_wait : first_poll);

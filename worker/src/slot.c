@@ -143,6 +143,8 @@ static void hand_over(cb_worker *w, served *d, job *j)
     bool late = j->timed_out, parked = j->timeout_pending;
     if (late)
         d->overdue--;
+    if (j->given_up)
+        atomic_fetch_sub(&d->given_up, 1);
     j->parked = parked;
     pthread_mutex_unlock(&d->mutex);
 

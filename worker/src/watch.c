@@ -20,8 +20,13 @@ static void time_out(cb_worker *w, served *d, job *j)
     outcomes_put(&w->settling, &j->timeout);
 }
 
-static void is_stuck(cb_worker *w, const job *j)
+/* With its timeout settled there is nothing to be had from the job any more: a drain may end without it. */
+static void is_stuck(cb_worker *w, served *d, job *j)
 {
+    if (!j->timeout_pending && !j->given_up) {
+        j->given_up = true;
+        atomic_fetch_add(&d->given_up, 1);
+    }
     if (atomic_exchange(&w->broken, true))
         return;
     emit(w, CB_LEVEL_ERROR, "handler.stuck", .domain = j->domain->name,
@@ -46,7 +51,7 @@ static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
             time_out(w, d, j);
             next = now + grace < next ? now + grace : next;
         } else {
-            is_stuck(w, j);
+            is_stuck(w, d, j);
         }
     }
     pthread_mutex_unlock(&d->mutex);
@@ -64,6 +69,8 @@ void *watch_thread(void *worker)
             int64_t due = watch_domain(w, &w->domains[i], now);
             next = due < next ? due : next;
         }
+        if (atomic_load(&w->stopping)) /* somebody may wait for jobs that were given up just now */
+            worker_changed(w);
         goes_on = worker_pause(w, ns_to_ms(next - now) / 1e3);
     }
     return NULL;

@@ -17,12 +17,13 @@ CB_API bool cb_retire(cb_db *db, const char *worker, cb_error *e) CB_NODISCARD;
 CB_API bool cb_fleet_limit_set(cb_db *db, const char *domain, int limit, cb_error *e) CB_NODISCARD;
 
 /* Instances: worker, name, host, pid, version, profile, state, domains (JSON), heartbeat_age_seconds,
- * started_at. Those silent for longer than a minute say so in state. */
+ * uptime_seconds, started_at. Those silent for longer than a minute say so in state. */
 CB_API bool cb_fleet_workers(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
-/* Domains: domain, instances, slots (the sum of concurrent-messages of live instances), prefetch and
- * in_flight (as they say), live_leases (as the database says), fleet_limit (0: none), depth, visible,
- * oldest_age_seconds (since it was sent), waiting_seconds (since the first due message was due),
- * total_sent. Depths as in cb_queue_sample. */
+/* Domains: domain, instances, slots (the sum of concurrent-messages of live instances), slots_each (NULL
+ * when they differ), prefetch and in_flight (as they say), live_leases (as the database says),
+ * fleet_limit (0: none), depth and visible (as exact as in cb_queue_sample), oldest_age_seconds (since it
+ * was sent), waiting_seconds (since the first due message was due), total_sent, problems: a JSON array of
+ * LEASES_OVER_LIMIT, LEASES_OVER_SLOTS, NOBODY_SERVES, QUEUE_MISSING. */
 CB_API bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
 
 /* One queue in figures, cheap whatever its depth: exact up to 10,000 messages, the server's estimate

@@ -13,17 +13,18 @@
 /* unused: clang does not count the clean-up as a use, and some locals are only there to be freed. */
 #define OWNED(T) __attribute__((cleanup(T##_drop), unused)) T *
 
-#define DEFINE_OWNED(T, free_fn)       \
-    static inline void T##_drop(T **p) \
-    {                                  \
-        if (*p)                        \
-            free_fn(*p);               \
-    }                                  \
-    static inline T *T##_take(T **p)   \
-    {                                  \
-        T *t = *p;                     \
-        *p = NULL;                     \
-        return t;                      \
+/* unused: a file that only drops or only takes is fine. */
+#define DEFINE_OWNED(T, free_fn)                               \
+    __attribute__((unused)) static inline void T##_drop(T **p) \
+    {                                                          \
+        if (*p)                                                \
+            free_fn(*p);                                       \
+    }                                                          \
+    __attribute__((unused)) static inline T *T##_take(T **p)   \
+    {                                                          \
+        T *t = *p;                                             \
+        *p = NULL;                                             \
+        return t;                                              \
     }
 
 #endif

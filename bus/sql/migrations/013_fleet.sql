@@ -200,21 +200,28 @@ BEGIN
 END
 $$;
 
--- Each domain: what its live instances offer and say, what the database says, and what waits.
+-- Each domain: what its live instances offer and say, what the database says, what waits, and what is
+-- wrong with that. slots_each is NULL when instances differ.
 CREATE FUNCTION commandbus.fleet_domains()
-RETURNS TABLE (domain text, instances bigint, slots bigint, prefetch bigint, in_flight bigint, live_leases bigint,
-               fleet_limit integer, depth bigint, visible bigint, oldest_age_seconds double precision,
-               waiting_seconds double precision, total_sent bigint)
+RETURNS TABLE (domain text, instances bigint, slots_each bigint, slots bigint, prefetch bigint, in_flight bigint,
+               live_leases bigint, fleet_limit integer, depth bigint, visible bigint, oldest_age_seconds double precision,
+               waiting_seconds double precision, total_sent bigint, problems text[])
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.domain, said.instances, said.slots, said.prefetch, said.in_flight,
-           commandbus.live_leases(d.domain, d.fleet_limit), d.fleet_limit,
-           s.depth, s.visible, s.oldest_age_seconds, s.waiting_seconds, s.total_sent
+    SELECT d.domain, said.instances, said.slots_each, said.slots, said.prefetch, said.in_flight, held.leases, d.fleet_limit,
+           s.depth, s.visible, s.oldest_age_seconds, s.waiting_seconds, s.total_sent,
+           array_remove(ARRAY[
+               CASE WHEN s.depth IS NULL THEN 'QUEUE_MISSING' END,
+               CASE WHEN d.fleet_limit > 0 AND held.leases > d.fleet_limit THEN 'LEASES_OVER_LIMIT' END,
+               CASE WHEN held.leases > said.slots + said.prefetch THEN 'LEASES_OVER_SLOTS' END,
+               CASE WHEN said.instances = 0 AND s.visible > 0 THEN 'NOBODY_SERVES' END], NULL)
     FROM commandbus.domain d
     CROSS JOIN LATERAL (
-        SELECT count(*) AS instances, coalesce(sum(f.slots), 0)::bigint AS slots,
-               coalesce(sum(f.prefetch), 0)::bigint AS prefetch, coalesce(sum(f.in_flight), 0)::bigint AS in_flight
+        SELECT count(*) AS instances, CASE WHEN min(f.slots) = max(f.slots) THEN min(f.slots) END AS slots_each,
+               coalesce(sum(f.slots), 0)::bigint AS slots, coalesce(sum(f.prefetch), 0)::bigint AS prefetch,
+               coalesce(sum(f.in_flight), 0)::bigint AS in_flight
         FROM commandbus.fleet f WHERE f.domain = d.domain AND f.live
     ) said
+    CROSS JOIN LATERAL commandbus.live_leases(d.domain, d.fleet_limit) held(leases)
     CROSS JOIN LATERAL commandbus.queue_sample(d.domain || '__commands') s
     ORDER BY d.domain
 $$;

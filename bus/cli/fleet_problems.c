@@ -1,0 +1,125 @@
+/* What is wrong with the fleet, in words. */
+#include "fleet_problems.h"
+
+#include "json_text.h"
+#include "output.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What can be wrong with a domain; {column} stands for its value. */
+static const struct {
+    const char *kind, *words;
+} problems[] = {
+    { "LEASES_OVER_LIMIT", "{live_leases} live leases, more than the fleet-limit {fleet_limit}" },
+    { "LEASES_OVER_SLOTS",
+      "{live_leases} live leases, more than the {slots} slots of {instances} live instances" },
+    { "NOBODY_SERVES", "{visible} messages are due and no live instance serves this domain" },
+    { "QUEUE_MISSING", "the queue is missing: commandbus queue create {domain}" },
+};
+
+static void write_words(FILE *out, const char *words, const cb_rows *rows, size_t row)
+{
+    for (const char *c = words; *c; c++) {
+        char column[32];
+        if (*c != '{') {
+            fputc(*c, out);
+            continue;
+        }
+        size_t length = strcspn(c, "}");
+        snprintf(column, sizeof column, "%.*s", (int)length - 1, c + 1);
+        fputs(fleet_text(rows, row, column), out);
+        c += length;
+    }
+}
+
+static void tell(const char *kind, const cb_rows *rows, size_t row, fleet_problem_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        char *words = NULL;
+        size_t size = 0;
+        FILE *out = strcmp(kind, problems[i].kind) == 0 ? open_memstream(&words, &size) : NULL;
+        if (!out)
+            continue;
+        write_words(out, problems[i].words, rows, row);
+        fclose(out);
+        fn(kind, fleet_text(rows, row, "domain"), words ? words : "", arg);
+        free(words);
+    }
+}
+
+static void each_domain_problem(const fleet_view *view, fleet_problem_fn *fn, void *arg)
+{
+    for (size_t row = 0; row < cb_rows_count(view->domains); row++) {
+        json_object *kinds = json_tokener_parse(fleet_text(view->domains, row, "problems"));
+        size_t n =
+            json_object_is_type(kinds, json_type_array) ? json_object_array_length(kinds) : 0;
+        for (size_t i = 0; i < n; i++)
+            tell(json_object_get_string(json_object_array_get_idx(kinds, i)), view->domains, row,
+                 fn, arg);
+        json_object_put(kinds);
+    }
+}
+
+void fleet_each_problem(const fleet_view *view, fleet_problem_fn *fn, void *arg)
+{
+    for (size_t row = 0; row < cb_rows_count(view->workers); row++) {
+        char words[64], age[24];
+        if (strcmp(fleet_text(view->workers, row, "state"), "silent") != 0)
+            continue;
+        snprintf(
+            words, sizeof words, "silent for %s",
+            fleet_age(fleet_number(view->workers, row, "heartbeat_age_seconds"), age, sizeof age));
+        fn("SILENT", fleet_text(view->workers, row, "worker"), words, arg);
+    }
+    each_domain_problem(view, fn, arg);
+}
+
+typedef struct {
+    FILE *out;
+    bool colour;
+    const char *separator;
+} problem_printer;
+
+static void print_problem(const char *kind, const char *subject, const char *words, void *arg)
+{
+    const problem_printer *p = arg;
+
+    (void)kind;
+    fputs(p->colour ? "\033[31m! " : "! ", p->out);
+    output_plain(p->out, subject);
+    fputs(": ", p->out);
+    output_plain(p->out, words);
+    fputs(p->colour ? "\033[0m\n" : "\n", p->out);
+}
+
+void fleet_print_problems(FILE *out, const fleet_view *view, bool colour)
+{
+    problem_printer p = { .out = out, .colour = colour };
+
+    fleet_each_problem(view, print_problem, &p);
+}
+
+static void write_problem(const char *kind, const char *subject, const char *words, void *arg)
+{
+    problem_printer *p = arg;
+
+    fprintf(p->out, "%s{\"problem\":", p->separator);
+    json_write_string(p->out, kind);
+    fputs(",\"subject\":", p->out);
+    json_write_string(p->out, subject);
+    fputs(",\"message\":", p->out);
+    json_write_string(p->out, words);
+    fputc('}', p->out);
+    p->separator = ",";
+}
+
+void fleet_write_problems(FILE *out, const fleet_view *view)
+{
+    problem_printer p = { .out = out, .separator = "" };
+
+    fputc('[', out);
+    fleet_each_problem(view, write_problem, &p);
+    fputc(']', out);
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# kill -9 of a random worker every second, started anew at once. COMMANDBUS_FLEET_SECONDS says how long.
+# shellcheck source=tests/fleet/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+seconds=60
+if [[ $instrumented == yes ]]; then seconds=30; fi
+seconds=${COMMANDBUS_FLEET_SECONDS:-$seconds}
+workers=(a b c d)
+
+# keep_busy: as many commands as make sure that there is always something to be killed in.
+keep_busy() {
+    local open
+    open=$(count "status IN ('PENDING', 'IN_PROGRESS')")
+    if ((open < 30)); then
+        send_holds 40 200
+        sent=$((sent + 40))
+    fi
+}
+
+# kill_for SECONDS [ARGUMENTS...]: one a second, started anew with these arguments.
+kill_for() {
+    local until=$((SECONDS + $1)) name
+    shift
+    kills=0
+    while ((SECONDS < until)); do
+        name=${workers[RANDOM % ${#workers[@]}]}
+        keep_busy
+        sleep "0.$((5 + RANDOM % 5))" # not a wait for anything: kills come at any moment
+        kill_worker "$name"
+        kills=$((kills + 1))
+        start_worker "$name" "$@"
+    done
+}
+
+# WRK.11, DESIGN 8: four workers of two slots, and a limit below what they could do. A second is the
+# shortest time that a lease can have, so that what died with its worker soon comes back.
+test_killed_workers_lose_nothing_and_the_limit_holds() {
+    local name sent=0 limits
+    RANDOM=${COMMANDBUS_TEST_SEED:-$RANDOM}
+    limits=(--set "domains.$domain.fleet-limit=6" --set "domains.$domain.visibility-timeout=1s"
+        --set "domains.$domain.handler-timeout=1s" --set "domains.$domain.max-attempts=1000")
+    tally_start
+    for name in "${workers[@]}"; do start_worker "$name" "${limits[@]}"; done
+    for name in "${workers[@]}"; do wait_ready "$name"; done
+
+    kill_for "$seconds" "${limits[@]}"
+    wait_until "$all_done" 120
+
+    echo "$kills kills, $sent commands, tally $(tally_stats)"
+    at_most "$(tally_number max)" 6 'most calls at once'
+    # It was worth trying: workers died in the middle of calls.
+    at_least "$(sql "SELECT count(*) FROM commandbus.command_metadata WHERE attempts > 1")" 1 \
+        'commands that were claimed again'
+    for name in "${workers[@]}"; do wait_ready "$name"; done
+    for name in "${workers[@]}"; do stop_worker "$name"; done
+    check_ledger "$sent"
+}
+
+run_tests "$@"
