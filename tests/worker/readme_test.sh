@@ -36,7 +36,7 @@ metrics()
 # A noun and a verb in quotes; the rest of what looks like that are files and settings.
 events()
 {
-    grep -rhoE '"[a-z]+\.[a-z_]+"' "$source_dir"/worker/src "$source_dir"/worker/app --include=*.c |
+    grep -rhoE '"[a-z]+\.[a-z_]+"' "$source_dir"/worker/src "$source_dir"/worker/app --include=*.c --exclude='keys*.c' |
         tr -d '"' | grep -vE '\.(h|c|cfg)$|^http\.|^database\.url$|^worker\.name$' | sort -u
 }
 
