@@ -28,7 +28,7 @@ five_slots_at() {
         wait_until "$all_done" 120
         rate=$(calls_per_second "$calls")
         percent=$(awk -v r="$rate" -v e="$expected" 'BEGIN { printf "%d", 100 * r / e }')
-        echo "$calls calls of $1 ms: $rate calls/s, $percent % of $expected"
+        note "$calls calls of $1 ms: $rate calls/s, $percent % of $expected"
         same "$(tally_number max)" 5 'most calls at once'
         at_most "$percent" 100 'percent of slots / latency'
         best=$((percent > best ? percent : best))

@@ -8,16 +8,6 @@ if [[ $instrumented == yes ]]; then seconds=30; fi
 seconds=${COMMANDBUS_FLEET_SECONDS:-$seconds}
 workers=(a b c d)
 
-# keep_busy: as many commands as make sure that there is always something to be killed in.
-keep_busy() {
-    local open
-    open=$(count "status IN ('PENDING', 'IN_PROGRESS')")
-    if ((open < 30)); then
-        send_holds 40 200
-        sent=$((sent + 40))
-    fi
-}
-
 # kill_for SECONDS [ARGUMENTS...]: one a second, started anew with these arguments.
 kill_for() {
     local until=$((SECONDS + $1)) name
@@ -25,7 +15,7 @@ kill_for() {
     kills=0
     while ((SECONDS < until)); do
         name=${workers[RANDOM % ${#workers[@]}]}
-        keep_busy
+        keep_busy 30 200
         sleep "0.$((5 + RANDOM % 5))" # not a wait for anything: kills come at any moment
         kill_worker "$name"
         kills=$((kills + 1))
@@ -47,7 +37,7 @@ test_killed_workers_lose_nothing_and_the_limit_holds() {
     kill_for "$seconds" "${limits[@]}"
     wait_until "$all_done" 120
 
-    echo "$kills kills, $sent commands, tally $(tally_stats)"
+    note "$kills kills, $sent commands, tally $(tally_stats)"
     at_most "$(tally_number max)" 6 'most calls at once'
     # It was worth trying: workers died in the middle of calls.
     at_least "$(sql "SELECT count(*) FROM commandbus.command_metadata WHERE attempts > 1")" 1 \

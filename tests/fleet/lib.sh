@@ -11,6 +11,7 @@
 #   send_commands N TYPE DATA [MORE]    MORE: further arguments of commandbus.send()
 #   wait_until CONDITION SECONDS        SQL, looked at every 50 ms
 #   tally_start, tally_number NAME      somebody to call for the sample handler Hold
+#   send_holds N MS                     commands that call it
 #   check_ledger N [STATUSES]           what must hold at the end, whatever happened before
 
 # shellcheck shell=bash disable=SC2034,SC2119,SC2120 # what is set here is used by the tests
@@ -42,6 +43,8 @@ fail() {
     echo "$*" >&2
     exit 1
 }
+# What was measured, worth printing also when the test passes.
+note() { echo "    $*" | tee -a "$work/notes"; }
 same() { [[ $1 == "$2" ]] || fail "${3:-it} is '$1', not '$2'"; }
 at_most() { (($1 <= $2)) || fail "${3:-it} is $1, more than $2"; }
 at_least() { (($1 >= $2)) || fail "${3:-it} is $1, less than $2"; }
@@ -255,16 +258,29 @@ tally_wait() {
 # send_holds N MS [ARGUMENTS]: commands that call the tally.
 send_holds() { send_commands "$1" Hold "{\"port\": $tally_port, \"ms\": $2}" "${3:-}"; }
 
+# keep_busy LEAST MS: sends as many more when there are fewer than that to be claimed; $sent counts them.
+keep_busy() {
+    if (($(count "status = 'PENDING'") < $1)); then
+        send_holds "$1" "$2"
+        sent=$((sent + $1))
+    fi
+}
+
 # ---- what must hold at the end ----
+
+# ledger N STATUSES [DEED]: a line for everything that is wrong; a deed is undone afterwards.
+ledger() {
+    psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -v domain="$domain" -v sent="$1" -v statuses="$2" \
+        -v queue="q_${domain}__commands" -v replies="q_${domain}__replies" \
+        -v archived_replies="a_${domain}__replies" \
+        ${3:+-c BEGIN -c "$3"} -f "$fleet_dir/ledger.sql"
+}
 
 # check_ledger N [STATUSES]: N commands were sent, and ended as STATUSES says ("COMPLETED N"): nothing
 # lost, nothing settled twice, one final reply each, nothing left behind.
 check_ledger() {
     local problems
-    problems=$(psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -v domain="$domain" -v sent="$1" \
-        -v statuses="${2:-COMPLETED $1}" -v queue="q_${domain}__commands" \
-        -v replies="q_${domain}__replies" -v archived_replies="a_${domain}__replies" \
-        -f "$fleet_dir/ledger.sql")
+    problems=$(ledger "$1" "${2:-COMPLETED $1}")
     [[ -z $problems ]] || fail "the ledger is wrong:"$'\n'"$problems"$'\n'"$(summary)"
 
     # Places of those that fell silent come back when their time is over; all others have.
@@ -309,7 +325,7 @@ run_test() {
     work=$all_work/$1
     mkdir -p "$work/config" "$work/modules"
     : >"$work/config/commandbus.cfg"
-    : >"$work/ports"
+    touch "$work/ports" "$work/notes"
     ln -s "$COMMANDBUS_MODULES_DIR"/*.so "$COMMANDBUS_BUILD_DIR"/tests/modules/*.so "$work/modules/"
     trap end_test EXIT
     trap 'exit 130' INT TERM
@@ -333,6 +349,7 @@ run_tests() {
         if ((code == 0)); then
             passed=$((passed + 1))
             echo "passed: $(tr _ ' ' <<<"${name#test_}") ($((SECONDS - start)) s)"
+            cat "$all_work/$name/notes"
         else
             failed=$((failed + 1))
             echo "FAILED: $(tr _ ' ' <<<"${name#test_}") ($((SECONDS - start)) s)"

@@ -29,33 +29,31 @@ pause_in_two_calls() {
     done
     lost=$(sql "$(held_by "$1")" | paste -sd,)
 }
-# Others have taken over what it held, and finished it.
-wait_for_others() {
-    wait_until "NOT EXISTS (SELECT FROM commandbus.command_metadata
-                            WHERE command_id = ANY ('{$lost}') AND status <> 'COMPLETED')" 60
-}
-
 # WRK.9, DESIGN 2 "Fence"
 test_a_paused_worker_loses_its_commands_to_others_and_changes_nothing_when_it_goes_on() {
-    local name sent=0 before
+    local name sent=0 before settings
+    settings=(--set "domains.$domain.visibility-timeout=4s" --set "domains.$domain.handler-timeout=4s")
     tally_start
-    start_ready a
+    start_ready a "${settings[@]}"
 
     pause_in_two_calls a
-    start_worker b
-    start_worker c
-    wait_for_others
+    start_worker b "${settings[@]}"
+    start_worker c "${settings[@]}"
+    # It goes on in the moment in which others are in the middle of the same calls.
+    wait_until "NOT EXISTS (SELECT FROM commandbus.command_metadata
+                            WHERE command_id = ANY ('{$lost}') AND lease_no = 1)" 60
     before=$(claimed_by a)
-    send_holds 60 300
-    tally_wait open 6 # the two that are paused, and four more
     kill_worker a CONT
+    send_holds 60 300
     wait_until "$all_done" 60
 
-    # It says that it came too late, and goes on with other things.
+    # It comes too late: the second run of each is the last. It goes on with other things.
+    same "$(sql "SELECT string_agg(DISTINCT lease_no::text, ',') FROM commandbus.command_metadata
+                 WHERE command_id = ANY ('{$lost}')")" 2 'the fence of what was taken over'
+    wait_log a 'event=(lease\.lost|command\.late)'
+    at_least "$(claimed_by a)" $((before + 1)) 'claims, with those after the pause'
     same "$(tally_number max)" 6 'most calls at once'
     same "$(tally_number commands_repeated)" 2 'commands called twice'
-    wait_log a 'event=(lease.lost|command.late)'
-    at_least "$(claimed_by a)" $((before + 1)) 'claims, with those after the pause'
     for name in a b c; do stop_worker "$name"; done
     check_ledger $((sent + 60))
 }
@@ -71,8 +69,9 @@ test_the_calls_of_a_paused_worker_count_until_their_lease_and_timeout_are_over()
     pause_in_two_calls a
     start_worker b "${limits[@]}"
     start_worker c "${limits[@]}"
-    # Its leases are over, its timeouts are not.
-    wait_for_others
+    # Others have run again what it held: its leases are over, its timeouts are not.
+    wait_until "NOT EXISTS (SELECT FROM commandbus.command_metadata
+                            WHERE command_id = ANY ('{$lost}') AND status <> 'COMPLETED')" 60
     send_holds 40 300
     tally_wait open 4
     same "$(sql "SELECT count(*) FROM commandbus.fleet_lease WHERE held_until > clock_timestamp()
