@@ -53,6 +53,7 @@ static const struct {
     { "command_problem", "" },
     { "count_leases", "" },
     { "create_queue", "" },
+    { "create_queue_take", "" },
     { "domain_name_problem", "" },
     { "end_by_operator", "" },
     { "enqueue", "" },
@@ -73,7 +74,6 @@ static const struct {
     { "send_replies", "" },
     { "sort_out_messages", "" },
     { "start_batches", "" },
-    { "take_messages", "" },
     { "unread_replies", "" },
     { "wake_for_capacity", "" },
     { "wake_sleepers", "" },
@@ -133,7 +133,8 @@ Test(privileges, to_call_each_function_are_as_meant)
     PGresult *found = ask("SELECT p.proname, r.role, "
                           "has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE') "
                           "FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
-                          "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace");
+                          "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
+                          "AND p.proname NOT LIKE '%.take'");
 
     for (int i = 0; i < PQntuples(found); i++) {
         const char *name = PQgetvalue(found, i, 0), *role = PQgetvalue(found, i, 1);
@@ -160,6 +161,21 @@ Test(privileges, of_public_are_none)
     expect_value(bus.conn, "",
                  "SELECT string_agg(n.nspname, ' ') FROM pg_namespace n, aclexplode(n.nspacl) a "
                  "WHERE n.nspname IN ('commandbus', 'pgmq') AND a.grantee = 0");
+}
+
+/* Each queue has one function of its own, made when the queue is. */
+Test(privileges, of_a_queues_own_function_nobody_has)
+{
+    expect_number(
+        bus.conn, 6,
+        "SELECT count(*) FROM pg_proc p WHERE p.pronamespace = 'commandbus'::regnamespace "
+        "AND p.proname LIKE '%.take'");
+    expect_number(
+        bus.conn, 0,
+        "SELECT count(*) FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
+        "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
+        "AND p.proname LIKE '%.take' "
+        "AND has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE')");
 }
 
 /* A function of a later migration is born without EXECUTE for everybody. */

@@ -11,6 +11,8 @@ WITH commands AS (
            count(*) FILTER (WHERE a.event_type = 'RECEIVED') AS received,
            count(DISTINCT a.lease_no) FILTER (WHERE a.event_type = 'RECEIVED') AS leases,
            max(a.lease_no) FILTER (WHERE a.event_type = 'RECEIVED') AS last_lease,
+           -- A claim whose answer was lost is taken back with a fence of its own.
+           count(DISTINCT a.lease_no) FILTER (WHERE a.event_type IN ('RECEIVED', 'RELEASED')) AS fences,
            string_agg(a.event_type || ' ' || a.lease_no, ', ' ORDER BY a.at, a.event_type) AS story
     FROM commandbus.audit a WHERE a.domain = :'domain' GROUP BY a.command_id
 ), messages AS (
@@ -32,7 +34,7 @@ WITH commands AS (
     SELECT format('%s was claimed %s times, with %s fences up to %s, the row says %s: %s', c.command_id, e.received, e.leases,
                   e.last_lease, c.lease_no, e.story)
     FROM commands c JOIN events e USING (command_id)
-    WHERE e.received <> e.leases OR coalesce(e.last_lease, 0) <> c.lease_no OR e.received <> c.lease_no
+    WHERE e.received <> e.leases OR c.lease_no <> e.fences + (c.error_code IS NOT DISTINCT FROM 'LEASE_EXHAUSTED')::int
     UNION ALL
     SELECT format('%s was finished under fence %s, but claimed up to %s: %s', c.command_id, e.final_lease, e.last_lease, e.story)
     FROM commands c JOIN events e USING (command_id) WHERE e.final_lease <> e.last_lease

@@ -186,6 +186,15 @@ metric() {
         fail "worker $1 has no metric $2"
 }
 
+# wait_metric NAME SERIES VALUE [SECONDS]: until it is that.
+wait_metric() {
+    local until=$((SECONDS + ${4:-60}))
+    until [[ $(metric "$1" "$2") == "$3" ]]; do
+        ((SECONDS < until)) || fail "$2 of $1 is $(metric "$1" "$2") and not $3"
+        sleep 0.02
+    done
+}
+
 # wait_log NAME REGEX [SECONDS]: until its log has such a line.
 wait_log() {
     local until=$((SECONDS + ${3:-60}))

@@ -55,6 +55,15 @@ typedef struct {
     uint64_t rounds;  /* successful ones */
 } renewer;
 
+/* What the keeping thread does again and again. */
+typedef enum {
+    CHORE_HEARTBEAT,
+    CHORE_SAMPLE,
+    CHORE_HOUSE,
+    CHORE_RESTORE,
+    CHORES
+} chore;
+
 struct cb_worker {
     char *id, *name, *profile, *host;
     char *url, *listen_url;
@@ -65,6 +74,7 @@ struct cb_worker {
     void *on_event_arg;
     cb_level event_level;
     int64_t opened_at;
+    double chore_seconds[CHORES]; /* how often; fixed before the start */
 
     served *domains;
     size_t n_domains;

@@ -14,8 +14,6 @@
 #include "engine.h"
 #include "keep.h"
 
-static const double heartbeat_seconds = 5, sample_seconds = 10, house_seconds = 60,
-                    restore_seconds = 3600;
 /* One round of housekeeping leaves the rest to the next after so many batches of rows. */
 enum {
     PURGE_ROUNDS = 20
@@ -140,16 +138,20 @@ static bool restore_messages(cb_worker *w, cb_error *e)
 static const struct {
     bool (*run)(cb_worker *w, cb_error *e);
     const char *name;
-    const double *every;
-} chores[] = {
-    { keep_heartbeat, "heartbeat", &heartbeat_seconds },
-    { take_samples, "sample", &sample_seconds },
-    { keep_house, "house", &house_seconds },
-    { restore_messages, "restore", &restore_seconds },
+    double seconds;
+    bool at_start; /* else at some moment within its first interval: not all of a rollout at once */
+} chores[CHORES] = {
+    [CHORE_HEARTBEAT] = { keep_heartbeat, "heartbeat", 5, true },
+    [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
+    [CHORE_HOUSE] = { keep_house, "house", 60, false },
+    [CHORE_RESTORE] = { restore_messages, "restore", 3600, false },
 };
-enum {
-    CHORES = sizeof chores / sizeof *chores
-};
+
+void keep_init(cb_worker *w)
+{
+    for (size_t i = 0; i < CHORES; i++)
+        w->chore_seconds[i] = chores[i].seconds;
+}
 
 void *keep_thread(void *worker)
 {
@@ -157,16 +159,14 @@ void *keep_thread(void *worker)
     db_link *link = &w->links[LINK_KEEP];
     int64_t due[CHORES], now = now_ns();
 
-    for (size_t i = 0; i < CHORES; i++) /* not all instances of a rollout at the same moment */
-        due[i] = *chores[i].every <= sample_seconds
-                     ? now
-                     : now + (now / 1000) % seconds_to_ns(*chores[i].every);
+    for (size_t i = 0; i < CHORES; i++)
+        due[i] = chores[i].at_start ? now : now + (now / 1000) % seconds_to_ns(w->chore_seconds[i]);
     while (link_ready(link, NULL)) {
-        int64_t next = now_ns() + seconds_to_ns(heartbeat_seconds);
+        int64_t next = now_ns() + seconds_to_ns(w->chore_seconds[CHORE_HEARTBEAT]);
         for (size_t i = 0; i < CHORES && atomic_load(&link->up); i++) {
             cb_error e = { 0 };
             if (now_ns() >= due[i]) {
-                due[i] = now_ns() + seconds_to_ns(*chores[i].every);
+                due[i] = now_ns() + seconds_to_ns(w->chore_seconds[i]);
                 if (chores[i].run(w, &e))
                     link_worked(link);
                 else

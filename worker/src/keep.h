@@ -4,6 +4,9 @@
 
 #include "engine.h"
 
+/* How often each chore is done, to begin with. */
+void keep_init(cb_worker *w);
+
 /* Says that this worker is alive, on the link of that name. */
 bool keep_heartbeat(cb_worker *w, cb_error *e);
 

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "keep.h"
 
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
 
@@ -88,6 +89,7 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     if (!w)
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
     w->opened_at = now_ns();
+    keep_init(w);
     pthread_mutex_init(&w->life, NULL);
     pthread_mutex_init(&w->pausing, NULL);
     waiting_init(&w->unpause);

@@ -14,21 +14,6 @@ BEGIN
 END
 $$;
 
--- Claims messages only. visible_at is when each became due.
-CREATE FUNCTION commandbus.take_messages(queue_name text, quantity integer, lease_end timestamptz,
-    after timestamptz, OUT msg_ids bigint[], OUT visible_at timestamptz[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- By ctid and not by msg_id: the row was just locked, its place is known.
-    EXECUTE format('WITH due AS MATERIALIZED (SELECT ctid AS place, vt FROM pgmq.%1$I '
-                   '    WHERE vt <= statement_timestamp() AND vt >= $3 ORDER BY vt LIMIT $1 FOR UPDATE SKIP LOCKED), '
-                   'taken AS (UPDATE pgmq.%1$I q SET vt = $2, read_ct = q.read_ct + 1, '
-                   '    last_read_at = statement_timestamp() FROM due WHERE q.ctid = due.place RETURNING q.msg_id, due.vt) '
-                   'SELECT array_agg(msg_id), array_agg(vt) FROM taken', 'q_' || queue_name)
-    INTO msg_ids, visible_at USING quantity, lease_end, after;
-END
-$$;
-
 -- What is left of a limited domain's capacity. The caller's transaction holds the domain's row
 -- lock, so nobody else claims between this count and the claim.
 CREATE FUNCTION commandbus.capacity_left(domain text, fleet_limit integer) RETURNS integer
@@ -170,7 +155,8 @@ BEGIN
         END IF;
     END IF;
 
-    taken := commandbus.take_messages(receive.domain || '__commands', quantity, lease_end, after);
+    EXECUTE format('SELECT * FROM commandbus.%I($1, $2, $3)', receive.domain || '__commands.take')
+    INTO taken USING quantity, lease_end, after;
     IF taken.msg_ids IS NULL THEN
         RETURN;
     END IF;

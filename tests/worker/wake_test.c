@@ -1,0 +1,150 @@
+/* Waking up: at once when somebody sends, by polling when that is all there is. */
+#include "embed.h"
+
+TestSuite(wake, .init = embed_open, .fini = embed_close);
+
+/* Longer than any test is patient: whatever happens sooner was no poll. */
+static const double never = 300;
+
+static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    gate_pass();
+    return CB_SUCCESS;
+}
+
+#define sleepers "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp()"
+
+/* DESIGN 2, Wake-up */
+Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
+{
+    cb_worker *w = embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 60);
+
+    await_value("1", sleepers);
+
+    expect_value(here.sql, cb_worker_id(w), "SELECT worker FROM commandbus.sleeper");
+    expect_value(here.sql, "fx__commands t",
+                 "SELECT queue_name || CASE WHEN expires_at BETWEEN now() + interval '90 s' AND "
+                 "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper");
+}
+
+/* It looks by itself too, but ever more seldom: without notifications each of these takes twice as long
+ * as everything before it. */
+Test(wake, a_send_wakes_it_at_once)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never);
+    await_value("1", sleepers);
+
+    for (int i = 0; i < 20; i++) {
+        cb_uuid id = test_send_one(here.db, .domain = "fx");
+        await_status(id, "COMPLETED");
+    }
+}
+
+/* A retry that is due at once and a command given back are as good as sent. */
+static cb_outcome fail_first(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)command, (void)result;
+    return cb_context_attempt(ctx) < 3 ? cb_transient(ctx, "AGAIN", "again") : CB_SUCCESS;
+}
+
+Test(wake, a_retry_without_a_backoff_wakes_it_too)
+{
+    embed_start(HANDLERS({ "Test", fail_first }), .domain.poll_interval_seconds = never);
+    await_value("1", sleepers);
+
+    cb_uuid id = test_send_one(here.db, .domain = "fx");
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "3", "attempts");
+}
+
+/* A sleeper row costs every sender a notification: a busy worker has none. */
+Test(wake, a_busy_worker_takes_its_announcement_back_and_an_idle_one_gives_it_again)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+                .domain.concurrent_messages = 2);
+    await_value("1", sleepers);
+    gate_close();
+
+    test_send(here.db, 30, NULL);
+    await(gate_waiting() == 2);
+    await_value("0", sleepers);
+    gate_open();
+
+    await_value("30",
+                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
+    await_value("1", sleepers);
+}
+
+/* What the freed place of a limited domain is for. */
+Test(wake, a_place_that_another_worker_gave_back_wakes_it)
+{
+    const int limit = 1;
+    gate_close();
+    for (int i = 0; i < 2; i++)
+        embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+                    .domain.fleet_limit = &limit);
+    await_value("2", sleepers);
+
+    test_send(here.db, 10, NULL);
+    await(gate_waiting() == 1);
+    gate_open();
+
+    await_value("10",
+                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
+    cr_expect_eq(gate_most(), 1);
+}
+
+/* WRK.1: use-notify = false */
+Test(wake, polling_alone_finds_everything_and_announces_nobody)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }), .domain.no_notify = true);
+
+    for (int i = 0; i < 5; i++) {
+        cb_uuid id = test_send_one(here.db, .domain = "fx");
+        await_status(id, "COMPLETED");
+        expect_value(here.sql, "0", sleepers);
+    }
+    cr_expect_eq(embed_told("listen.hears"), 0);
+    expect_value(here.sql, "0",
+                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                 "AND query ILIKE 'LISTEN%'");
+}
+
+/* DESIGN 2: who cannot hear polls and does not announce. */
+Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }),
+                .worker.listen_url = "postgresql://127.0.0.1:1/none?user=nobody");
+    await(embed_told("listen.deaf") > 0);
+
+    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    await_status(id, "COMPLETED");
+
+    expect_value(here.sql, "0", sleepers);
+}
+
+/* A domain that is quiet for longer than its announcement lasts renews it. */
+Test(wake, the_announcement_is_renewed_before_it_expires)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.5);
+    await_value("1", sleepers);
+    char *first = test_value(here.sql, "SELECT expires_at FROM commandbus.sleeper", NULL);
+
+    await_value("t", "SELECT expires_at > $1::timestamptz FROM commandbus.sleeper", first);
+    free(first);
+}
+
+Test(wake, what_is_delayed_is_found_when_it_is_due)
+{
+    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.2);
+    await_value("1", sleepers);
+
+    cb_uuid id = test_send_one(here.db, .delay_seconds = 1);
+    await_status(id, "COMPLETED");
+
+    expect_value(here.sql, "t",
+                 "SELECT at >= created_at + interval '1 s' FROM commandbus.audit JOIN "
+                 "commandbus.command_metadata USING (command_id) WHERE event_type = 'RECEIVED'");
+}
