@@ -87,6 +87,16 @@ size_t served_free_places(served *d)
     return taken < (size_t)d->places ? (size_t)d->places - taken : 0;
 }
 
+/* One at a time: each slot that takes a job wakes the next while there are more. When handlers are
+ * quick the ones awake have done the work before another is, and most need not be woken at all. */
+void served_wake(served *d)
+{
+    if (!d->first_ready || d->waking > 0 || d->idle == 0)
+        return;
+    d->waking++;
+    pthread_cond_signal(&d->work);
+}
+
 static void make_ready(served *d, job *j)
 {
     if (d->last_ready)
@@ -113,9 +123,7 @@ bool served_add(served *d, job *const *jobs, size_t n)
             j->stage = JOB_RETURNED;
     }
     atomic_fetch_add(&d->in_flight, n);
-    /* One is enough: each slot that takes a job wakes the next while there are more. */
-    if (may_start && d->idle > 0)
-        pthread_cond_signal(&d->work);
+    served_wake(d);
     pthread_mutex_unlock(&d->mutex);
     return may_start;
 }

@@ -44,6 +44,7 @@ typedef struct served {
     size_t running, overdue;
     atomic_size_t given_up;     /* of them, jobs that no drain waits for; changed under the mutex */
     size_t idle;                /* slots waiting for work */
+    size_t waking;              /* of them, told that there is some, and not yet awake */
     atomic_size_t ready;        /* jobs that no slot has taken; changed under the mutex */
     _Atomic int64_t typical_ns; /* how long handlers took of late */
     bool giving_back, ending;
@@ -55,6 +56,9 @@ typedef struct served {
 bool served_init(served *d, cb_worker *w, size_t index, const cb_worker_domain_options *options,
                  cb_error *e);
 void served_done(served *d);
+
+/* Wakes a slot if a job is ready and nobody is on the way to it. With the mutex held. */
+void served_wake(served *d);
 
 /* How many may be claimed now. */
 size_t served_free_places(served *d);

@@ -37,8 +37,7 @@ static job *pop(served *d)
     atomic_fetch_sub(&d->ready, 1);
     if (!d->first_ready)
         d->last_ready = NULL;
-    else if (d->idle > 0)
-        pthread_cond_signal(&d->work);
+    served_wake(d);
     return j;
 }
 
@@ -52,6 +51,8 @@ static job *next_job(served *d, bool *enters)
         d->idle++;
         pthread_cond_wait(&d->work, &d->mutex);
         d->idle--;
+        if (d->waking > 0)
+            d->waking--;
     }
     if (d->first_ready) {
         j = pop(d);
