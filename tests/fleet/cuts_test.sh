@@ -95,4 +95,29 @@ test_every_kind_of_connection_that_is_cut_under_load_comes_back() {
     check_ledger 50
 }
 
+# WRK.11: the kernel takes what is sent to a stopped process, so nobody is told that it will not be read.
+test_a_worker_whose_database_hangs_ends_in_time_all_the_same() {
+    local name
+    breaker_start || { note 'SKIPPED: only a server at 127.0.0.1 can be put behind a breaker' && return; }
+    tally_start
+    start_ready idle --set database.url="$broken_url" --set worker.shutdown-timeout=1s \
+        --set domains.$domain.poll-interval=60s
+    start_ready busy --set database.url="$broken_url" --set worker.shutdown-timeout=1s
+    start_ready hasty --set database.url="$broken_url" --set worker.shutdown-timeout=60s
+    send_holds 4 1500
+    tally_wait open 4
+
+    kill -STOP "$breaker_pid"
+    for name in idle busy hasty; do kill -TERM "${worker_pid[$name]}"; done
+    wait_log hasty event=worker.draining
+    kill -TERM "${worker_pid[hasty]}"
+    for name in idle busy hasty; do wait_exit "$name" 1 30; done
+    kill -KILL "$breaker_pid"
+
+    start_ready b
+    wait_until "$all_done" 60
+    stop_worker b
+    check_ledger 4
+}
+
 run_tests "$@"
