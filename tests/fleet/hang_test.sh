@@ -20,7 +20,7 @@ test_a_hanging_handler_is_timed_out_at_once_and_ends_its_worker_after_the_grace(
 
     # Not back after the grace: unready, what runs is finished, and the end.
     wait_http a 503
-    [[ $http_body == *handler* ]] || fail "/readyz does not say why: $http_body"
+    [[ $http_body == *"a handler does not return"* ]] || fail "/readyz does not say why: $http_body"
     wait_exit a 4
     wait_log a 'event=handler\.stuck'
     same "$(count "status = 'COMPLETED'")" 1 'commands completed by the worker that hung'

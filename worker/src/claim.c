@@ -152,6 +152,19 @@ static void tell_of_claim(cb_worker *w, served *d, const cb_claim *claim)
                  "list");
 }
 
+/* A domain that cannot be claimed must not keep the others from it: a refusal is no matter of the
+ * connection. */
+static void claim_failed(cb_worker *w, const served *d, const cb_error *e, const char *doing)
+{
+    db_link *link = &w->links[LINK_CLAIM];
+
+    if (e->code == CB_LOST || e->code == CB_AGAIN || cb_db_is_lost(link->db))
+        link_failed(link, e, doing);
+    else
+        emit(w, CB_LEVEL_WARN, "claim.refused", .domain = d->name, .error = e->message,
+             .hint = e->hint, .error_code = e->sqlstate, .outcome = doing);
+}
+
 static void claim_for(cb_worker *w, claim_place *p)
 {
     served *d = p->domain;
@@ -164,13 +177,8 @@ static void claim_for(cb_worker *w, claim_place *p)
         quantity = most_at_once(d);
     int64_t asked_at = now_ns();
     if (!cb_receive(link->db, p->receiver, (int)quantity, &claim, &e)) {
-        /* A domain that cannot be claimed must not keep the others from it. */
         sleep_after_failure(p);
-        if (e.code == CB_LOST || e.code == CB_AGAIN || cb_db_is_lost(link->db))
-            link_failed(link, &e, "claim");
-        else
-            emit(w, CB_LEVEL_WARN, "claim.refused", .domain = d->name, .error = e.message,
-                 .hint = e.hint, .error_code = e.sqlstate);
+        claim_failed(w, d, &e, "claim");
         return;
     }
     link_worked(link);
@@ -199,7 +207,7 @@ static void release_unknown(cb_worker *w, served *d)
                               .lease_no = jobs[i]->command->lease_no };
     if (held &&
         !cb_lease_release_unknown(w->links[LINK_CLAIM].db, d->name, w->id, held, n, &released, &e))
-        link_failed(&w->links[LINK_CLAIM], &e, "release");
+        claim_failed(w, d, &e, "release");
     if (released > 0) {
         metrics_released(w->metrics, d->index, released);
         emit(w, CB_LEVEL_WARN, "lease.released", .domain = d->name, .count = (int64_t)released,

@@ -6,6 +6,9 @@
 #include "clock.h"
 #include "served.h"
 
+/* A day: what the database grants at most, and what a sender may ask for as a timeout. */
+static const double longest_lease = 86400;
+
 job *job_make(struct served *domain, claim_share *share, const cb_command *command,
               int64_t lease_end)
 {
@@ -18,9 +21,11 @@ job *job_make(struct served *domain, claim_share *share, const cb_command *comma
     j->command = command;
     j->type = registry_find(&domain->handlers, command->command_type);
     /* A command with a longer timeout than the domain's lease gets a lease of its own length. */
-    j->lease_seconds = command->timeout_seconds > domain->vt_seconds
-                           ? command->timeout_seconds + 2 * lease_margin(command->timeout_seconds)
-                           : domain->vt_seconds;
+    j->lease_seconds = domain->vt_seconds;
+    if (command->timeout_seconds > domain->vt_seconds)
+        j->lease_seconds = command->timeout_seconds + 2 * lease_margin(command->timeout_seconds);
+    if (j->lease_seconds > longest_lease)
+        j->lease_seconds = longest_lease;
     atomic_init(&j->lease_end, lease_end);
     atomic_init(&j->deadline, 0);
     atomic_init(&j->users, 1);

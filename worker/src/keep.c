@@ -119,12 +119,14 @@ static bool keep_house(cb_worker *w, cb_error *e)
     return true;
 }
 
+/* A domain whose queue is gone must not keep the others from it. */
 static bool restore_messages(cb_worker *w, cb_error *e)
 {
-    for (size_t i = 0; i < w->n_domains; i++) {
+    bool ok = true;
+
+    for (size_t i = 0; i < w->n_domains && !cb_db_is_lost(w->links[LINK_KEEP].db); i++) {
         size_t restored = 0;
-        if (!cb_messages_restore(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e))
-            return false;
+        ok &= cb_messages_restore(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e);
         if (restored == 0)
             continue;
         metrics_housekeeping(w->metrics, 0, 0, (int64_t)restored);
@@ -132,7 +134,7 @@ static bool restore_messages(cb_worker *w, cb_error *e)
              .count = (int64_t)restored,
              .hint = "their messages had vanished from the queue: did somebody purge it by hand?");
     }
-    return true;
+    return ok;
 }
 
 static const struct {

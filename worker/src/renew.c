@@ -95,41 +95,91 @@ static void is_gone(cb_worker *w, job *j)
          .lease_no = j->command->lease_no, .attempt = j->command->attempt);
 }
 
-/* Renews all of one length in one call. Returns false when the database did not answer. */
-static bool renew_length(cb_worker *w, round_list *list, double seconds)
-{
-    db_link *link = &w->links[LINK_RENEW];
-    size_t *which = calloc(list->n + 1, sizeof *which), n = 0;
-    cb_error e = { 0 };
+/* What of the list one call renews: all of one length, of one domain or (NULL) of all. */
+typedef struct {
+    double seconds;
+    const served *domain;
+} renewal;
 
-    for (size_t i = 0; which && i < list->n; i++) {
+static void take_answer(cb_worker *w, round_list *list, size_t i, const cb_lease *lease,
+                        int64_t lease_end)
+{
+    job *j = list->jobs[i];
+
+    list->done[i] = true;
+    if (lease->state == CB_LEASE_GONE)
+        is_gone(w, j);
+    if (lease->state != CB_LEASE_EXTENDED)
+        return;
+    atomic_store(&j->lease_end, lease_end);
+    atomic_store(&j->wants_lease, false);
+    metrics_renewed(w->metrics, j->domain->index, 1, 0);
+}
+
+static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *e)
+{
+    size_t *taken = calloc(list->n + 1, sizeof *taken), n = 0;
+
+    if (!taken)
+        return cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", list->n);
+    for (size_t i = 0; i < list->n; i++) {
         const job *j = list->jobs[i];
-        if (list->done[i] || j->lease_seconds != seconds)
+        if (list->done[i] || j->lease_seconds != which.seconds ||
+            (which.domain && j->domain != which.domain))
             continue;
         list->leases[n] = (cb_lease){ .domain = j->domain->name,
                                       .command_id = j->command->command_id,
                                       .lease_no = j->command->lease_no };
-        which[n++] = i;
+        taken[n++] = i;
     }
     int64_t asked_at = now_ns();
-    bool asked = which && cb_lease_extend(link->db, w->id, list->leases, n, seconds, &e);
-    for (size_t k = 0; asked && k < n; k++) {
-        job *j = list->jobs[which[k]];
-        list->done[which[k]] = true;
-        if (list->leases[k].state == CB_LEASE_GONE)
-            is_gone(w, j);
-        if (list->leases[k].state != CB_LEASE_EXTENDED)
-            continue;
-        atomic_store(&j->lease_end, lease_end_from(asked_at, seconds));
-        atomic_store(&j->wants_lease, false);
-        metrics_renewed(w->metrics, j->domain->index, 1, 0);
-    }
-    free(which);
-    if (asked)
-        link_worked(link);
-    else if (which)
-        link_failed(link, &e, "renew");
+    bool asked = cb_lease_extend(w->links[LINK_RENEW].db, w->id, list->leases, n, which.seconds, e);
+    for (size_t k = 0; asked && k < n; k++)
+        take_answer(w, list, taken[k], &list->leases[k], lease_end_from(asked_at, which.seconds));
+    free(taken);
     return asked;
+}
+
+/* Would the same call get through a moment later, or on another connection? */
+static bool is_passing(const cb_worker *w, const cb_error *e)
+{
+    return e->code == CB_LOST || e->code == CB_AGAIN || cb_db_is_lost(w->links[LINK_RENEW].db);
+}
+
+/* The database refuses the whole: each domain alone, so that one which is gone takes no other with it. */
+static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error *e)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        served *d = list->jobs[i]->domain;
+        if (list->done[i] || list->jobs[i]->lease_seconds != seconds)
+            continue;
+        if (renew_call(w, list, (renewal){ seconds, d }, e))
+            continue;
+        if (is_passing(w, e))
+            return false;
+        emit(w, CB_LEVEL_WARN, "database.refused", .connection = link_names[LINK_RENEW],
+             .domain = d->name, .error = e->message, .hint = e->hint, .error_code = e->sqlstate,
+             .outcome = "renew");
+        for (size_t k = i; k < list->n; k++)
+            list->done[k] |= list->jobs[k]->domain == d && list->jobs[k]->lease_seconds == seconds;
+        worker_pause(w, 0.1); /* who waits for a lease asks every moment */
+    }
+    return true;
+}
+
+/* Renews all of one length in one call. Returns false when the database did not answer. */
+static bool renew_length(cb_worker *w, round_list *list, double seconds)
+{
+    db_link *link = &w->links[LINK_RENEW];
+    cb_error e = { 0 };
+
+    if (renew_call(w, list, (renewal){ seconds, NULL }, &e) ||
+        (!is_passing(w, &e) && renew_apart(w, list, seconds, &e))) {
+        link_worked(link);
+        return true;
+    }
+    link_failed(link, &e, "renew");
+    return false;
 }
 
 static bool renew_round(cb_worker *w, bool all)
