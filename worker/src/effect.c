@@ -1,6 +1,8 @@
 /* The thread that settles outcomes with effects: each in a transaction of its own, on a connection of
  * its own, because an effect may wait for a lock and plain outcomes must not wait with it. Connects when
  * the first one comes. */
+#include <stdio.h>
+
 #include "clock.h"
 #include "engine.h"
 
@@ -23,6 +25,16 @@ static void give_up(cb_worker *w, outcome *o)
     outcomes_put(&w->settling, o);
 }
 
+/* What the server says of an effect may repeat the data of its command, which no log shows: a trigger
+ * that raises what it was given. The SQLSTATE tells enough. */
+static void keep_quiet(cb_error *e)
+{
+    if (!*e->sqlstate)
+        return;
+    snprintf(e->message, sizeof e->message, "the database did not take the effects");
+    *e->hint = '\0';
+}
+
 static void settle_one(cb_worker *w, outcome *o)
 {
     db_link *link = &w->links[LINK_EFFECT];
@@ -31,6 +43,7 @@ static void settle_one(cb_worker *w, outcome *o)
 
     if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context,
                                 lock_timeout_seconds, &e)) {
+        keep_quiet(&e);
         link_failed(link, &e, "settle");
         if (e.code != CB_LOST && ++o->tries >= MOST_TRIES)
             give_up(w, o);
