@@ -8,7 +8,7 @@
 # provoke FORMAT: everything that can go wrong with a command.
 provoke() {
     local m=$payload_marker kind
-    "$COMMANDBUS_BIN" migrate --quiet --set sample >/dev/null
+    "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
     # Somebody's trigger, for example, that says what it was given.
     sql "CREATE FUNCTION public.shout(code text, what text) RETURNS text LANGUAGE plpgsql AS
          \$f\$ BEGIN RAISE EXCEPTION '%', what USING ERRCODE = code, HINT = what; END \$f\$"

@@ -38,7 +38,7 @@ test_three_workers_share_five_connections_and_leave_nothing_on_them() {
         start_worker "$name" --set database.url="$pooled_url" --set database.listen-url="$url"
     done
     for name in a b c; do wait_ready "$name"; done
-    "$COMMANDBUS_BIN" migrate --quiet --set sample >/dev/null
+    "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
     "$COMMANDBUS_BIN" --url "$pooled_url" send "$domain" Echo --data '{"by": "the pooler"}' >/dev/null
 
     send_holds 60 200
