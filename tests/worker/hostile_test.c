@@ -96,3 +96,65 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_me
 
     await_status(id, "COMPLETED");
 }
+
+static void take_settle_away(void)
+{
+    test_exec(here.sql, "ALTER FUNCTION commandbus.settle RENAME TO settle_away");
+}
+
+static void bring_settle_back(void)
+{
+    test_exec(here.sql, "ALTER FUNCTION commandbus.settle_away RENAME TO settle");
+}
+
+/* WRK.3, WRK.10: a right that was taken away for a moment, a migration half-way. The handler has paid;
+ * with one attempt it must never pay again, also when a reconnect compares what is held. */
+Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
+{
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(gate_waiting() == 1);
+
+    take_settle_away();
+    gate_open();
+    await(embed_told("settle.refused") > 0);
+    cr_expect_eq(cb_worker_in_flight(w, NULL), 1);
+    cut_connections();
+    await(embed_told("connection.restored") >= 3);
+    bring_settle_back();
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
+    cr_expect_eq(gate_entered(), 1);
+}
+
+static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    const char *values[] = { command->command_id.text };
+
+    (void)result;
+    gate_pass();
+    cb_context_effect(ctx, "INSERT INTO ledger VALUES ($1)", 1, values);
+    return CB_SUCCESS;
+}
+
+/* Section 8.3: a success without its effects would be worse than a timeout. */
+Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
+{
+    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1, .timeout_seconds = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
+    await(gate_waiting() == 1);
+
+    take_settle_away();
+    await(embed_told("settle.refused") > 0);
+    gate_open();
+    await(gate_left() == 1);
+    bring_settle_back();
+
+    await(cb_worker_in_flight(w, NULL) == 0);
+    expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
+    expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
+}
