@@ -158,3 +158,31 @@ Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
     expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
     expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
 }
+
+static atomic_bool was_lost, was_granted;
+
+/* Looks at nothing but the answer to its wish for more time, once the lease is gone. */
+static cb_outcome extend_for_ever(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)command, (void)result;
+    gate_pass();
+    while (!cb_context_lost(ctx))
+        poll(NULL, 0, 5);
+    atomic_store(&was_granted, cb_context_extend(ctx, 3600000));
+    atomic_store(&was_lost, true);
+    return CB_SUCCESS;
+}
+
+/* Section 8.2: who could extend without a lease would outlive the place that the fleet's limit keeps
+ * for it. */
+Test(hostile, no_time_is_granted_to_a_handler_whose_lease_is_gone)
+{
+    test_send_one(here.db, .timeout_seconds = 4);
+    embed_start(HANDLERS({ "Test", extend_for_ever }));
+    await(gate_left() == 1);
+
+    test_exec(here.sql, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
+
+    await(atomic_load(&was_lost));
+    cr_expect(!atomic_load(&was_granted));
+}
