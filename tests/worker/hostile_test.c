@@ -186,3 +186,36 @@ Test(hostile, no_time_is_granted_to_a_handler_whose_lease_is_gone)
     await(atomic_load(&was_lost));
     cr_expect(!atomic_load(&was_granted));
 }
+
+/* Section 8.2: a worker that was away for long comes back with a command that it has not begun. The
+ * fleet's limit has given its place to others, though nobody has taken the command itself. */
+Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
+{
+    const int limit = 2;
+    gate_close();
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .domain.fleet_limit = &limit,
+                               .domain.concurrent_messages = 1, .domain.prefetch = 1,
+                               .domain.visibility_timeout_seconds = 1);
+    test_send_one(here.db, .timeout_seconds = 30);
+    await(gate_waiting() == 1);
+    cb_uuid next = test_send_one(here.db, .timeout_seconds = 1);
+    await(cb_worker_in_flight(w, NULL) == 2);
+
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; SELECT FROM commandbus.command_metadata WHERE timeout_seconds = 1 "
+                      "FOR UPDATE");
+    await_value("t",
+                "SELECT bool_and(held_until < now()) FROM commandbus.fleet_lease WHERE "
+                "command_id = $1",
+                next.text);
+    test_exec(holder, "ROLLBACK");
+    PQfinish(holder);
+    await_value("t",
+                "SELECT lease_until > now() FROM commandbus.command_metadata WHERE "
+                "command_id = $1",
+                next.text);
+    gate_open();
+
+    await_status(next, "COMPLETED");
+    expect_trail(here.sql, "SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
+}

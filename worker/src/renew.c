@@ -101,15 +101,29 @@ typedef struct {
     const served *domain;
 } renewal;
 
+/* The fleet's limit keeps the place of a silent holder until its lease and one timeout are over. A
+ * handler that runs has timed out by then, an outcome takes no place any more; but what has not begun
+ * must not begin, though nobody else has claimed it meanwhile: it is given back. */
+static bool has_lost_its_place(job *j)
+{
+    served *d = j->domain;
+
+    pthread_mutex_lock(&d->mutex);
+    bool waits = j->stage == JOB_READY;
+    pthread_mutex_unlock(&d->mutex);
+    return waits &&
+           now_ns() - atomic_load(&j->lease_end) > seconds_to_ns(j->command->timeout_seconds);
+}
+
 static void take_answer(cb_worker *w, round_list *list, size_t i, const cb_lease *lease,
                         int64_t lease_end)
 {
     job *j = list->jobs[i];
 
     list->done[i] = true;
-    if (lease->state == CB_LEASE_GONE)
+    if (lease->state == CB_LEASE_GONE || has_lost_its_place(j))
         is_gone(w, j);
-    if (lease->state != CB_LEASE_EXTENDED)
+    if (lease->state != CB_LEASE_EXTENDED || atomic_load(&j->lease_end) == 0)
         return;
     atomic_store(&j->lease_end, lease_end);
     atomic_store(&j->wants_lease, false);
