@@ -219,3 +219,17 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
     await_status(next, "COMPLETED");
     expect_trail(here.sql, "SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
 }
+
+/* Section 8.1: none loops, also when every command has a type of its own. */
+Test(hostile, made_up_types_end_however_many_there_are)
+{
+    embed_start(HANDLERS({ "Test", at_gate }), .worker.unknown_type_grace_seconds = 1);
+
+    free(test_value(here.sql,
+                    "SELECT count(commandbus.send('fx', 'Made-up-' || n)) FROM "
+                    "generate_series(1, 100) n",
+                    NULL));
+
+    await_value("100", "SELECT count(*) FROM commandbus.command_metadata WHERE error_code = "
+                       "'HANDLER_NOT_FOUND'");
+}
