@@ -129,6 +129,11 @@ Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
     cr_expect_eq(gate_entered(), 1);
 }
 
+static void make_ledger(void)
+{
+    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
+}
+
 static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
 {
     const char *values[] = { command->command_id.text };
@@ -142,7 +147,7 @@ static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_
 /* Section 8.3: a success without its effects would be worse than a timeout. */
 Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
 {
-    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
+    make_ledger();
     gate_close();
     cb_uuid id = test_send_one(here.db, .max_attempts = 1, .timeout_seconds = 1);
     cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
@@ -232,4 +237,49 @@ Test(hostile, made_up_types_end_however_many_there_are)
 
     await_value("100", "SELECT count(*) FROM commandbus.command_metadata WHERE error_code = "
                        "'HANDLER_NOT_FOUND'");
+}
+
+/* Weak points: a handler's success turned into a failure by the database. Somebody holds the message. */
+Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
+{
+    make_ledger();
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    embed_start(HANDLERS({ "Test", book_at_gate }));
+    await(gate_waiting() == 1);
+
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; SELECT FROM pgmq.q_fx__commands FOR UPDATE");
+    gate_open();
+    double end = test_clock() + 8; /* when nobody tries any more */
+    await(embed_told("database.again") >= 80 || test_clock() > end);
+    test_exec(holder, "ROLLBACK");
+    PQfinish(holder);
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
+    expect_value(here.sql, "1", "SELECT count(*) FROM ledger");
+    cr_expect_eq(gate_entered(), 1);
+}
+
+/* Its command is locked nearly all the time while an effect waits for a lock of its own; its lease must
+ * be renewed in the moments between. Four leases long. */
+Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
+{
+    make_ledger();
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    embed_start(HANDLERS({ "Test", book_at_gate }), .domain.concurrent_messages = 1);
+    await(embed_told("database.again") > 0);
+
+    for (double end = test_clock() + 8; test_clock() < end; poll(NULL, 0, 20)) {
+        OWNED(cb_claim) claim = test_claim(here.db, "rival", 10, 1);
+        cr_assert_eq(cb_claim_count(claim) + cb_claim_exhausted(claim), 0);
+    }
+    test_exec(holder, "COMMIT");
+    PQfinish(holder);
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
 }
