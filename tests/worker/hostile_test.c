@@ -96,3 +96,190 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_me
 
     await_status(id, "COMPLETED");
 }
+
+static void take_settle_away(void)
+{
+    test_exec(here.sql, "ALTER FUNCTION commandbus.settle RENAME TO settle_away");
+}
+
+static void bring_settle_back(void)
+{
+    test_exec(here.sql, "ALTER FUNCTION commandbus.settle_away RENAME TO settle");
+}
+
+/* WRK.3, WRK.10: a right that was taken away for a moment, a migration half-way. The handler has paid;
+ * with one attempt it must never pay again, also when a reconnect compares what is held. */
+Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
+{
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(gate_waiting() == 1);
+
+    take_settle_away();
+    gate_open();
+    await(embed_told("settle.refused") > 0);
+    cr_expect_eq(cb_worker_in_flight(w, NULL), 1);
+    cut_connections();
+    await(embed_told("connection.restored") >= 3);
+    bring_settle_back();
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
+    cr_expect_eq(gate_entered(), 1);
+}
+
+static void make_ledger(void)
+{
+    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
+}
+
+static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    const char *values[] = { command->command_id.text };
+
+    (void)result;
+    gate_pass();
+    cb_context_effect(ctx, "INSERT INTO ledger VALUES ($1)", 1, values);
+    return CB_SUCCESS;
+}
+
+/* Section 8.3: a success without its effects would be worse than a timeout. */
+Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
+{
+    make_ledger();
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1, .timeout_seconds = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
+    await(gate_waiting() == 1);
+
+    take_settle_away();
+    await(embed_told("settle.refused") > 0);
+    gate_open();
+    await(gate_left() == 1);
+    bring_settle_back();
+
+    await(cb_worker_in_flight(w, NULL) == 0);
+    expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
+    expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
+}
+
+static atomic_bool was_lost, was_granted;
+
+/* Looks at nothing but the answer to its wish for more time, once the lease is gone. */
+static cb_outcome extend_for_ever(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)command, (void)result;
+    gate_pass();
+    while (!cb_context_lost(ctx))
+        poll(NULL, 0, 5);
+    atomic_store(&was_granted, cb_context_extend(ctx, 3600000));
+    atomic_store(&was_lost, true);
+    return CB_SUCCESS;
+}
+
+/* Section 8.2: who could extend without a lease would outlive the place that the fleet's limit keeps
+ * for it. */
+Test(hostile, no_time_is_granted_to_a_handler_whose_lease_is_gone)
+{
+    test_send_one(here.db, .timeout_seconds = 4);
+    embed_start(HANDLERS({ "Test", extend_for_ever }));
+    await(gate_left() == 1);
+
+    test_exec(here.sql, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
+
+    await(atomic_load(&was_lost));
+    cr_expect(!atomic_load(&was_granted));
+}
+
+/* Section 8.2: a worker that was away for long comes back with a command that it has not begun. The
+ * fleet's limit has given its place to others, though nobody has taken the command itself. */
+Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
+{
+    const int limit = 2;
+    gate_close();
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .domain.fleet_limit = &limit,
+                               .domain.concurrent_messages = 1, .domain.prefetch = 1,
+                               .domain.visibility_timeout_seconds = 1);
+    test_send_one(here.db, .timeout_seconds = 30);
+    await(gate_waiting() == 1);
+    cb_uuid next = test_send_one(here.db, .timeout_seconds = 1);
+    await(cb_worker_in_flight(w, NULL) == 2);
+
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; SELECT FROM commandbus.command_metadata WHERE timeout_seconds = 1 "
+                      "FOR UPDATE");
+    await_value("t",
+                "SELECT bool_and(held_until < now()) FROM commandbus.fleet_lease WHERE "
+                "command_id = $1",
+                next.text);
+    test_exec(holder, "ROLLBACK");
+    PQfinish(holder);
+    await_value("t",
+                "SELECT lease_until > now() FROM commandbus.command_metadata WHERE "
+                "command_id = $1",
+                next.text);
+    gate_open();
+
+    await_status(next, "COMPLETED");
+    expect_trail(here.sql, "SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
+}
+
+/* Section 8.1: none loops, also when every command has a type of its own. */
+Test(hostile, made_up_types_end_however_many_there_are)
+{
+    embed_start(HANDLERS({ "Test", at_gate }), .worker.unknown_type_grace_seconds = 1);
+
+    free(test_value(here.sql,
+                    "SELECT count(commandbus.send('fx', 'Made-up-' || n)) FROM "
+                    "generate_series(1, 100) n",
+                    NULL));
+
+    await_value("100", "SELECT count(*) FROM commandbus.command_metadata WHERE error_code = "
+                       "'HANDLER_NOT_FOUND'");
+}
+
+/* Weak points: a handler's success turned into a failure by the database. Somebody holds the message. */
+Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
+{
+    make_ledger();
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    embed_start(HANDLERS({ "Test", book_at_gate }));
+    await(gate_waiting() == 1);
+
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; SELECT FROM pgmq.q_fx__commands FOR UPDATE");
+    gate_open();
+    double end = test_clock() + 8; /* when nobody tries any more */
+    await(embed_told("database.again") >= 80 || test_clock() > end);
+    test_exec(holder, "ROLLBACK");
+    PQfinish(holder);
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
+    expect_value(here.sql, "1", "SELECT count(*) FROM ledger");
+    cr_expect_eq(gate_entered(), 1);
+}
+
+/* Its command is locked nearly all the time while an effect waits for a lock of its own; its lease must
+ * be renewed in the moments between. Four leases long. */
+Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
+{
+    make_ledger();
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    embed_start(HANDLERS({ "Test", book_at_gate }), .domain.concurrent_messages = 1);
+    await(embed_told("database.again") > 0);
+
+    for (double end = test_clock() + 8; test_clock() < end; poll(NULL, 0, 20)) {
+        OWNED(cb_claim) claim = test_claim(here.db, "rival", 10, 1);
+        cr_assert_eq(cb_claim_count(claim) + cb_claim_exhausted(claim), 0);
+    }
+    test_exec(holder, "COMMIT");
+    PQfinish(holder);
+
+    await_status(id, "COMPLETED");
+    expect_row(id, "1 1", "attempts, lease_no");
+}

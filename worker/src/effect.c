@@ -6,24 +6,10 @@
 #include "clock.h"
 #include "engine.h"
 
-/* An effect that waits for a lock holds up the others: it gets a moment, then they have their turn. */
-static const double lock_timeout_seconds = 0.25;
-enum {
-    MOST_TRIES = 60
-};
-
-/* It never got its locks: to be run again, like any other transient failure. */
-static void give_up(cb_worker *w, outcome *o)
-{
-    cb_settlement *s = &o->settlement;
-
-    s->outcome = CB_TRANSIENT;
-    s->result = NULL;
-    s->error_code = "EFFECT_FAILED";
-    s->error_message = "its effects could not be written, most likely for want of a lock";
-    s->retry_seconds = served_backoff(o->job->domain, o->job->command->attempt);
-    outcomes_put(&w->settling, o);
-}
+/* An effect that waits for a lock holds up the others: it gets a moment, then they have their turn.
+ * Its command is locked meanwhile, so between two tries there is time to renew its lease. There is no
+ * last try: the handler has done what it did, and a failure now would have it done again. */
+static const double lock_timeout_seconds = 0.25, between_tries_seconds = 0.05;
 
 /* What the server says of an effect may repeat the data of its command, which no log shows: a trigger
  * that raises what it was given. The SQLSTATE tells enough. */
@@ -45,10 +31,9 @@ static void settle_one(cb_worker *w, outcome *o)
                                 lock_timeout_seconds, &e)) {
         keep_quiet(&e);
         link_failed(link, &e, "settle");
-        if (e.code != CB_LOST && ++o->tries >= MOST_TRIES)
-            give_up(w, o);
-        else
-            outcomes_put(&w->effecting, o); /* behind the others */
+        outcomes_put(&w->effecting, o); /* behind the others */
+        if (e.code == CB_AGAIN)
+            worker_pause(w, between_tries_seconds);
         return;
     }
     link_worked(link);

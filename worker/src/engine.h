@@ -84,6 +84,7 @@ struct cb_worker {
     claimer claims;
     renewer renewals;
     outcomes settling, effecting;
+    outcomes refused; /* by the database: watch brings them to the settler again */
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */

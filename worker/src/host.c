@@ -20,8 +20,8 @@ static bool is_lost(void *arg)
     return remaining_ms(arg) == 0;
 }
 
-/* Never more than one timeout from now: a silent holder's capacity comes back after its lease and one
- * timeout, and that must stay true. */
+/* Never more than one timeout from now, and only under a lease: a silent holder's capacity comes back
+ * after its lease and one timeout, and that must stay true. */
 static bool extend(void *arg, int64_t ms)
 {
     job *j = arg;
@@ -35,7 +35,7 @@ static bool extend(void *arg, int64_t ms)
     pthread_mutex_lock(&d->mutex);
     if (wanted > j->started_at + MOST_TIMEOUTS * timeout)
         wanted = j->started_at + MOST_TIMEOUTS * timeout;
-    if (!j->timed_out && wanted > atomic_load(&j->deadline)) {
+    if (!j->timed_out && job_lease_left(j) > 0 && wanted > atomic_load(&j->deadline)) {
         atomic_store(&j->deadline, wanted);
         granted = true;
     }

@@ -35,7 +35,7 @@ typedef struct outcome {
     job *job;
     cb_settlement settlement;
     struct outcome *next; /* in a queue of outcomes */
-    int tries;            /* to get through with effects */
+    int tries;            /* that the database refused */
 } outcome;
 
 struct job {

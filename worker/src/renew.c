@@ -35,6 +35,7 @@ typedef struct {
     cb_lease *leases;
     bool *done;
     size_t n;
+    size_t busy; /* of them: locked by somebody, and not renewed */
 } round_list;
 
 static bool wants_renewal(job *j, bool all)
@@ -101,15 +102,30 @@ typedef struct {
     const served *domain;
 } renewal;
 
+/* The fleet's limit keeps the place of a silent holder until its lease and one timeout are over. A
+ * handler that runs has timed out by then, an outcome takes no place any more; but what has not begun
+ * must not begin, though nobody else has claimed it meanwhile: it is given back. */
+static bool has_lost_its_place(job *j)
+{
+    served *d = j->domain;
+
+    pthread_mutex_lock(&d->mutex);
+    bool waits = j->stage == JOB_READY;
+    pthread_mutex_unlock(&d->mutex);
+    return waits &&
+           now_ns() - atomic_load(&j->lease_end) > seconds_to_ns(j->command->timeout_seconds);
+}
+
 static void take_answer(cb_worker *w, round_list *list, size_t i, const cb_lease *lease,
                         int64_t lease_end)
 {
     job *j = list->jobs[i];
 
     list->done[i] = true;
-    if (lease->state == CB_LEASE_GONE)
+    if (lease->state == CB_LEASE_GONE || has_lost_its_place(j))
         is_gone(w, j);
-    if (lease->state != CB_LEASE_EXTENDED)
+    list->busy += lease->state == CB_LEASE_BUSY;
+    if (lease->state != CB_LEASE_EXTENDED || atomic_load(&j->lease_end) == 0)
         return;
     atomic_store(&j->lease_end, lease_end);
     atomic_store(&j->wants_lease, false);
@@ -182,7 +198,7 @@ static bool renew_length(cb_worker *w, round_list *list, double seconds)
     return false;
 }
 
-static bool renew_round(cb_worker *w, bool all)
+static bool renew_round(cb_worker *w, bool all, bool *busy)
 {
     round_list list = { 0 };
     bool went_well = gather(w, all, &list);
@@ -191,6 +207,7 @@ static bool renew_round(cb_worker *w, bool all)
         if (!list.done[i])
             went_well = renew_length(w, &list, list.jobs[i]->lease_seconds);
     }
+    *busy = list.busy > 0;
     round_done(&list);
     return went_well;
 }
@@ -206,23 +223,42 @@ static int64_t interval_ns(const cb_worker *w)
     return seconds_to_ns(shortest / 6);
 }
 
+/* How long until the next round. A command that is locked may be free in a moment and locked again
+ * (effects that wait for a lock): it is asked for again and again for a second, then at the next
+ * regular round. */
+static int64_t next_round_in(int64_t interval, bool busy, int *quick)
+{
+    enum {
+        MOST_QUICK = 100
+    };
+    static const int64_t quick_ns = 10000000;
+
+    if (busy && ++*quick <= MOST_QUICK)
+        return quick_ns;
+    *quick = 0;
+    return interval;
+}
+
 void *renew_thread(void *worker)
 {
     cb_worker *w = worker;
     renewer *r = &w->renewals;
-    int64_t interval = interval_ns(w);
+    int64_t wait = interval_ns(w);
+    bool busy = false;
+    int quick = 0;
 
     while (link_ready(&w->links[LINK_RENEW], NULL)) {
         pthread_mutex_lock(&r->mutex);
         if (!r->wanted && !atomic_load(&w->ending))
-            waiting_for(&r->changed, &r->mutex, interval);
+            waiting_for(&r->changed, &r->mutex, wait);
         bool all = r->all;
         r->wanted = r->all = false;
         pthread_mutex_unlock(&r->mutex);
         if (atomic_load(&w->ending))
             break;
 
-        bool went_well = renew_round(w, all);
+        bool went_well = renew_round(w, all, &busy);
+        wait = next_round_in(interval_ns(w), busy, &quick);
         pthread_mutex_lock(&r->mutex);
         if (went_well) {
             r->rounds++;

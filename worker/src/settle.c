@@ -90,31 +90,42 @@ static bool settle_once(cb_worker *w, cb_settlement *items, size_t n, cb_error *
     return true;
 }
 
+/* No verdict: the database does not take the outcome in any form. */
+static const cb_verdict refused_verdict = (cb_verdict)(CB_STALE + 1);
+
+/* Once at first and then once a minute: it is brought again every second. */
+static void tell_refused(cb_worker *w, outcome *o, const cb_error *e)
+{
+    if (o->tries++ % 60 == 0)
+        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = o->settlement.domain,
+             .command_id = o->settlement.command_id.text, .error = e->message, .hint = e->hint,
+             .error_code = e->sqlstate);
+}
+
 /* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
- * settled alone is; the others are let go, and redelivered when their leases end. */
-static bool settle_alone(cb_worker *w, cb_settlement *items, size_t n, cb_error *e)
+ * settled alone is; the others are kept, for their handlers have done what they did. */
+static bool settle_alone(cb_worker *w, outcome **batch, cb_settlement *items, size_t n, cb_error *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (settle_once(w, &items[i], 1, e))
             continue;
         if (is_passing(e))
             return false;
-        items[i].verdict = CB_STALE;
-        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = items[i].domain,
-             .command_id = items[i].command_id.text, .error = e->message, .hint = e->hint,
-             .error_code = e->sqlstate);
+        items[i].verdict = refused_verdict;
+        tell_refused(w, batch[i], e);
     }
     return true;
 }
 
 /* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
-static bool settle_all(cb_worker *w, cb_settlement *items, size_t n)
+static bool settle_all(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
 {
     db_link *link = &w->links[LINK_SETTLE];
     cb_error e = { 0 };
 
     while (link_ready(link, NULL)) {
-        if (settle_once(w, items, n, &e) || (!is_passing(&e) && settle_alone(w, items, n, &e)))
+        if (settle_once(w, items, n, &e) ||
+            (!is_passing(&e) && settle_alone(w, batch, items, n, &e)))
             return true;
         link_failed(link, &e, "settle");
         if (atomic_load(&w->ending))
@@ -129,12 +140,14 @@ static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
 
     for (size_t i = 0; i < n; i++)
         items[i] = batch[i]->settlement;
-    if (!settle_all(w, items, n))
+    if (!settle_all(w, batch, items, n))
         return;
     for (size_t i = 0; i < n; i++) {
         outcome *o = batch[i];
         o->settlement.verdict = items[i].verdict;
-        if (items[i].verdict == CB_BUSY) {
+        if (items[i].verdict == refused_verdict) {
+            outcomes_put(&w->refused, o);
+        } else if (items[i].verdict == CB_BUSY) {
             outcomes_put(&w->settling, o);
             busy++;
         } else {

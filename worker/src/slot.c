@@ -67,10 +67,12 @@ static job *next_job(served *d, bool *enters)
 }
 
 /* When this worker first met the type, among those it does not know; forgotten after a grace without
- * it, so that an old meeting does not fail a new rollout. With the domain's mutex held. */
+ * it, so that an old meeting does not fail a new rollout. More types at once than there is room for share
+ * the last place: made-up types must not push each other out, or none would ever end. With the domain's
+ * mutex held. */
 static int64_t unknown_since(served *d, const char *command_type, int64_t now, int64_t grace)
 {
-    unknown_type *oldest = &d->unknown[0];
+    unknown_type *place = NULL, *shared = &d->unknown[UNKNOWN_TYPES - 1];
 
     for (size_t i = 0; i < UNKNOWN_TYPES; i++) {
         unknown_type *u = &d->unknown[i];
@@ -79,11 +81,15 @@ static int64_t unknown_since(served *d, const char *command_type, int64_t now, i
             u->last = now;
             return u->first;
         }
-        if (u->last < oldest->last)
-            oldest = u;
+        if (!fresh && !place)
+            place = u;
     }
-    strncpy(oldest->command_type, command_type, sizeof oldest->command_type - 1);
-    oldest->first = oldest->last = now;
+    if (!place) {
+        shared->last = now;
+        return shared->first;
+    }
+    strncpy(place->command_type, command_type, sizeof place->command_type - 1);
+    place->first = place->last = now;
     return now;
 }
 

@@ -58,13 +58,29 @@ static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
     return next;
 }
 
+/* Outcomes that the database refused: perhaps it takes them now. They keep their places until then. */
+static void bring_again(cb_worker *w)
+{
+    outcome *o;
+
+    for (size_t n = outcomes_count(&w->refused); n > 0; n--) {
+        outcomes_take(&w->refused, &o, 1, 0);
+        outcomes_put(&w->settling, o);
+    }
+}
+
 void *watch_thread(void *worker)
 {
     cb_worker *w = worker;
     bool goes_on = true;
+    int64_t bring_at = 0;
 
     while (goes_on) {
         int64_t now = now_ns(), next = now + seconds_to_ns(1);
+        if (now >= bring_at) {
+            bring_again(w);
+            bring_at = next;
+        }
         for (size_t i = 0; i < w->n_domains; i++) {
             int64_t due = watch_domain(w, &w->domains[i], now);
             next = due < next ? due : next;

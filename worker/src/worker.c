@@ -98,6 +98,7 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     waiting_init(&w->renewals.changed);
     outcomes_init(&w->settling);
     outcomes_init(&w->effecting);
+    outcomes_init(&w->refused);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
     if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e))
@@ -131,6 +132,7 @@ void cb_worker_free(cb_worker *w)
     metrics_free(w->metrics);
     outcomes_done(&w->settling);
     outcomes_done(&w->effecting);
+    outcomes_done(&w->refused);
     pthread_cond_destroy(&w->renewals.changed);
     pthread_mutex_destroy(&w->renewals.mutex);
     pthread_mutex_destroy(&w->listening);
