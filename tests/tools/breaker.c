@@ -21,15 +21,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "framing.h"
+
 enum {
     EVERY = 12
 };
-
-/* Where the server's stream stands: in a message of which `left` bytes are to come, or in a header. */
-typedef struct {
-    unsigned char header[5]; /* type and length */
-    size_t have, left;
-} framing;
 
 typedef struct {
     int client, server;
@@ -40,28 +36,6 @@ typedef struct {
 static uint16_t server_port;
 static atomic_bool breaking;
 static atomic_uint chance, cuts;
-
-/* Follows the bytes; true when a ReadyForQuery, which comes after the commit, ended among them. */
-static bool follow(framing *f, const unsigned char *bytes, size_t n)
-{
-    bool ready = false;
-
-    for (size_t i = 0; i < n; i++) {
-        if (f->left > 0) {
-            f->left--;
-        } else {
-            f->header[f->have++] = bytes[i];
-            if (f->have < sizeof f->header)
-                continue;
-            f->left = ((size_t)f->header[1] << 24 | (size_t)f->header[2] << 16 |
-                       (size_t)f->header[3] << 8 | f->header[4]) -
-                      4;
-            f->have = 0;
-        }
-        ready |= f->left == 0 && f->have == 0 && f->header[0] == 'Z';
-    }
-    return ready;
-}
 
 static bool is_unlucky(void)
 {
@@ -79,7 +53,7 @@ static bool pass(int from, int to, connection *answering)
 
     if (n <= 0)
         return false;
-    if (answering && follow(&answering->answers, bytes, (size_t)n)) {
+    if (answering && framing_follow(&answering->answers, bytes, (size_t)n)) {
         if (answering->logged_in && atomic_load(&breaking) && is_unlucky()) {
             atomic_fetch_add(&cuts, 1);
             return false;
