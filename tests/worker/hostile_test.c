@@ -283,3 +283,47 @@ Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
     await_status(id, "COMPLETED");
     expect_row(id, "1 1", "attempts, lease_no");
 }
+
+/* A worker that vanished in the middle of its claim: asked, and never read the answer, which is more
+ * than the network holds. Its transaction is open, and with it the lock of the limited domain. */
+static PGconn *claim_and_vanish(void)
+{
+    PGconn *vanished = test_pq_open(here.conninfo);
+
+    test_exec(here.sql, "SELECT commandbus.set_fleet_limit('fx', 100)");
+    test_exec(here.sql, "SELECT commandbus.send('fx', 'Test', jsonb_build_object('filling', "
+                        "repeat('x', 1000000))) FROM generate_series(1, 30)");
+    cr_assert(PQsendQuery(vanished, "SELECT * FROM commandbus.receive('fx', 'vanished', 30, 1)"));
+    cr_assert_eq(PQflush(vanished), 0);
+    test_await(here.sql, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = "
+                         "'ClientWrite' AND datname = current_database()");
+    return vanished;
+}
+
+/* Section 8.7: one silent worker never blocks the fleet. Here its machine is alive and does not read, which
+ * Linux counts as silence just as well. */
+Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_domain_for_long)
+{
+    PGconn *vanished = claim_and_vanish();
+
+    embed_start(HANDLERS({ "Test", at_gate }));
+    await_value("30 1", "SELECT concat_ws(' ', count(*), max(lease_no)) FROM "
+                        "commandbus.command_metadata WHERE status = 'COMPLETED'");
+    PQfinish(vanished);
+}
+
+/* Section 8.7 */
+Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_other_domains)
+{
+    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_module *set = embed_set("other", handlers, 1);
+    const cb_worker_domain_options other = { .domain = "risk", .sets = &set, .n_sets = 1 };
+    PGconn *vanished = claim_and_vanish();
+
+    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    for (int i = 0; i < 5; i++) {
+        cb_uuid id = test_send_one(here.db, .domain = "risk");
+        await_status(id, "COMPLETED");
+    }
+    PQfinish(vanished);
+}

@@ -128,7 +128,9 @@ RETURNS TABLE (event text, command_id uuid, msg_id bigint, lease_no bigint, atte
                waited_us bigint, visible_at timestamptz, headers jsonb, data jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+-- Claims of a limited domain take turns. Who waits for somebody that does not go on has other domains to serve.
+SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column
 DECLARE
     known     commandbus.domain;
@@ -149,6 +151,9 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('commandbus.claims.' || receive.domain, 0));
     known := commandbus.known_domain(receive.domain);
     IF known.fleet_limit > 0 THEN
+        -- A claimer that vanishes while its answer is on the way has its transaction open, and the domain
+        -- locked for the whole fleet, until the server gives it up: after seconds, and not a quarter of an hour.
+        PERFORM set_config('tcp_user_timeout', '5000', true);
         quantity := least(quantity, commandbus.capacity_left(receive.domain, known.fleet_limit));
         IF quantity < 1 THEN
             RETURN;
