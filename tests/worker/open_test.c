@@ -141,6 +141,18 @@ Test(open, registers_its_domains)
     await_status(id, "COMPLETED");
 }
 
+/* CONTRACT: and so are the targets of command steps, which some other worker serves. */
+Test(open, registers_the_domains_that_are_sent_to)
+{
+    static const char *const others[] = { "loans", "cards" };
+    cb_worker *w = embed_start(HANDLERS({ "Test", succeed }), .worker.sends_to = others,
+                               .worker.n_sends_to = 2);
+
+    test_send_one(here.db, .domain = "loans");
+    test_send_one(here.db, .domain = "cards");
+    cr_expect_eq(cb_worker_domain(w, 1), NULL);
+}
+
 Test(open, does_not_register_a_domain_with_a_name_that_cannot_be)
 {
     cb_error e = start_error(&(embed_options){ .domain.domain = "No Name" });

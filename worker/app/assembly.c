@@ -68,7 +68,8 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     a->modules = calloc(most, sizeof *a->modules);
     a->domains = calloc(c->n_domains + 1, sizeof *a->domains);
     a->fleet_limits = calloc(c->n_domains + 1, sizeof *a->fleet_limits);
-    return (a->sets && a->modules && a->domains && a->fleet_limits) ||
+    a->sends_to = calloc(c->n_steps + 1, sizeof *a->sends_to);
+    return (a->sets && a->modules && a->domains && a->fleet_limits && a->sends_to) ||
            cb_fail(e, CB_MEMORY, "out of memory");
 }
 
@@ -89,12 +90,16 @@ static double exactly(double seconds)
 
 static void fill_worker(assembly *a, const config *c)
 {
+    for (size_t i = 0; i < c->n_steps; i++)
+        a->sends_to[i] = c->steps[i].domain;
     a->worker = (cb_worker_options){
         .url = c->database_url,
         .listen_url = c->listen_url,
         .name = c->worker_name,
         .profile = *c->profile ? c->profile : NULL,
         .domains = a->domains,
+        .sends_to = a->sends_to,
+        .n_sends_to = c->n_steps,
         .kill_grace_seconds = exactly(c->kill_grace),
         .unknown_type_grace_seconds = exactly(c->unknown_type_grace),
         .result_limit = (size_t)c->payload_limit,
@@ -133,6 +138,7 @@ void assembly_done(assembly *a)
     free(a->sets);
     free(a->modules);
     free(a->domains);
+    free(a->sends_to);
     free(a->fleet_limits);
     *a = (assembly){ 0 };
 }

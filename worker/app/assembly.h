@@ -16,6 +16,7 @@ typedef struct {
     cb_worker_domain_options *domains;
     const cb_module **modules; /* of all domains, one after another */
     int *fleet_limits;
+    const char **sends_to; /* targets of command steps */
     char keep_commands[ASSEMBLY_INTERVAL], keep_audit[ASSEMBLY_INTERVAL],
         keep_archives[ASSEMBLY_INTERVAL];
 } assembly;

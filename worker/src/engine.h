@@ -78,6 +78,8 @@ struct cb_worker {
 
     served *domains;
     size_t n_domains;
+    char **sends_to; /* further domains, which are only registered */
+    size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];
 

@@ -58,6 +58,10 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         if (!cb_domain_register(db, d->name, NULL, e) || !set_limit(w, db, d, e))
             return cb_fail_while(e, "preparing domain '%s'", d->name);
     }
+    for (size_t i = 0; i < w->n_sends_to; i++) {
+        if (!cb_domain_register(db, w->sends_to[i], NULL, e))
+            return cb_fail_while(e, "registering domain '%s'", w->sends_to[i]);
+    }
     return keep_heartbeat(w, e);
 }
 

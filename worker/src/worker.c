@@ -36,13 +36,22 @@ static bool make_id(cb_worker *w, const char *name)
     return asprintf(&w->id, "%s-%s", w->name, chance.text + 28) > 0;
 }
 
+static bool copy_sends_to(cb_worker *w, const cb_worker_options *o)
+{
+    bool ok = (w->sends_to = calloc(o->n_sends_to + 1, sizeof *w->sends_to)) != NULL;
+
+    for (; ok && w->n_sends_to < o->n_sends_to; w->n_sends_to++)
+        ok = copy_text(&w->sends_to[w->n_sends_to], o->sends_to[w->n_sends_to]);
+    return ok;
+}
+
 static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
 {
     bool ok = make_id(w, o->name) && copy_text(&w->url, o->url) &&
               copy_text(&w->listen_url, o->listen_url) && copy_text(&w->profile, o->profile) &&
               copy_text(&w->keep_commands, o->keep_commands) &&
               copy_text(&w->keep_audit, o->keep_audit) &&
-              copy_text(&w->keep_archives, o->keep_archives);
+              copy_text(&w->keep_archives, o->keep_archives) && copy_sends_to(w, o);
 
     if (!ok)
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
@@ -143,6 +152,9 @@ void cb_worker_free(cb_worker *w)
                       w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives };
     for (size_t i = 0; i < CB_COUNT(texts); i++)
         free(texts[i]);
+    for (size_t i = 0; i < w->n_sends_to; i++)
+        free(w->sends_to[i]);
+    free(w->sends_to);
     free(w->domains);
     free(w);
 }

@@ -34,6 +34,9 @@ typedef struct {
     const char *profile;    /* shown by `commandbus fleet` [none] */
     const cb_worker_domain_options *domains;
     size_t n_domains;
+    const char *const
+        *sends_to; /* domains that are not served but sent to: registered too [none] */
+    size_t n_sends_to;
     double kill_grace_seconds; /* a handler this long over its timeout ends the worker [30] */
     double unknown_type_grace_seconds; /* [600] */
     size_t result_limit;               /* bytes of a result [1 MiB] */
