@@ -368,3 +368,29 @@ Test(hostile, a_worker_can_be_freed_while_an_effect_waits_for_a_lock)
     PQfinish(holder);
     expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
 }
+
+static _Atomic(cb_worker *) stops;
+
+static void stop_when_stuck(const cb_event *event, void *arg)
+{
+    (void)arg;
+    if (strcmp(event->name, "handler.stuck") != 0)
+        return;
+    cb_worker_stop_now(atomic_load(&stops));
+    atomic_store(&stops, NULL);
+}
+
+/* The event says that the instance must end, so who hears it stops the worker. */
+Test(hostile, a_worker_can_be_stopped_by_who_hears_that_a_handler_is_stuck)
+{
+    gate_close();
+    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .worker.kill_grace_seconds = 0.1,
+                                .worker.on_event = stop_when_stuck);
+    atomic_store(&stops, w);
+    embed_started(w);
+
+    test_send_one(here.db, .timeout_seconds = 1);
+
+    await(!atomic_load(&stops));
+    cr_expect(!cb_worker_is_running(w));
+}
