@@ -170,52 +170,87 @@ static int64_t deadline_after(int timeout_ms)
     return timeout_ms < 0 ? -1 : clock_ms() + timeout_ms;
 }
 
-/* The answer to the statement under way, once it is there. */
-static bool take_answer(cb_listener *l, cb_error *e)
+/* The answer to the probe under way, once it is there: the backend that sent it. */
+static bool take_answer(cb_db *voice, int *backend, cb_error *e)
 {
     PGresult *result;
     bool fine = true;
 
-    while ((result = PQgetResult(l->db->conn))) {
-        if (PQresultStatus(result) != PGRES_TUPLES_OK && fine)
-            fine = db_fail(l->db, result, e);
+    while ((result = PQgetResult(voice->conn))) {
+        if (PQresultStatus(result) == PGRES_TUPLES_OK)
+            *backend = atoi(PQgetvalue(result, 0, 1));
+        else if (fine)
+            fine = db_fail(voice, result, e);
         PQclear(result);
     }
     return fine;
 }
 
-bool cb_listener_prove(cb_listener *l, int timeout_ms, bool *heard, cb_error *e)
+static bool send_probe(cb_listener *l, cb_db *voice, cb_error *e)
 {
-    int64_t deadline = deadline_after(timeout_ms);
-    bool answered = false;
     params p = { 0 };
 
-    *heard = false;
-    if (!db_is_ready(l->db, e))
-        return false;
     params_text(&p, l->probe);
     params_int(&p, ++l->probes_sent);
-    if (!PQsendQueryParams(l->db->conn, cb_sql_notify, p.n, NULL, p.values, p.lengths, p.formats,
-                           DB_TEXT))
-        return db_fail(l->db, NULL, e);
+    return PQsendQueryParams(voice->conn, cb_sql_notify, p.n, NULL, p.values, p.lengths, p.formats,
+                             DB_TEXT) ||
+           db_fail(voice, NULL, e);
+}
 
+/* Sends a notification with `voice`, and waits until it comes to the listener. */
+static bool probe(cb_listener *l, cb_db *voice, int64_t deadline, bool *heard, int *backend,
+                  cb_error *e)
+{
+    bool answered = false, other = voice != l->db;
+
+    if (!send_probe(l, voice, e))
+        return false;
     for (bool in_time = true; in_time && !*heard;) {
         if (!read_notifications(l, e))
             return false;
-        if (!answered && !PQisBusy(l->db->conn)) {
-            if (!take_answer(l, e))
+        if (other && !answered && !PQconsumeInput(voice->conn))
+            return db_fail(voice, NULL, e);
+        if (!answered && !PQisBusy(voice->conn)) {
+            if (!take_answer(voice, backend, e))
                 return false;
             answered = true;
             continue; /* The notification follows the answer, and may have come with it. */
         }
         *heard = answered && l->probes_heard == l->probes_sent;
         if (!*heard)
-            in_time = wait_readable(l, -1, deadline);
+            in_time = wait_readable(l, other && !answered ? PQsocket(voice->conn) : -1, deadline);
     }
     if (answered)
         return true;
-    l->db->lost = true; /* Half a statement is under way: nothing else can be done with it. */
-    return cb_fail(e, CB_LOST, "the server did not answer the listener within %d ms", timeout_ms);
+    voice->lost = true; /* Half a statement is under way: nothing else can be done with it. */
+    return cb_fail(e, CB_LOST, "the server did not answer the listener in time");
+}
+
+/* A pooler in transaction mode passes on what arrives together with the answer to a statement, so that
+ * the listener hears itself and nobody else. Somebody else's voice tells. */
+static bool prove_behind_pooler(cb_listener *l, int64_t deadline, bool *heard, cb_error *e)
+{
+    OWNED(cb_db) voice = NULL;
+    int backend;
+
+    if (!cb_db_open(l->db->url, &voice, e) || !probe(l, voice, deadline, heard, &backend, e))
+        return false;
+    /* The pooler's connection listens on, for whoever uses it next: best taken back. */
+    return *heard || db_do(l->db, cb_sql_unlisten, NULL, e);
+}
+
+bool cb_listener_prove(cb_listener *l, int timeout_ms, bool *heard, cb_error *e)
+{
+    int64_t deadline = deadline_after(timeout_ms);
+    int backend = 0;
+
+    *heard = false;
+    if (!db_is_ready(l->db, e) || !probe(l, l->db, deadline, heard, &backend, e))
+        return false;
+    if (!*heard || backend == PQbackendPID(l->db->conn))
+        return true;
+    *heard = false;
+    return prove_behind_pooler(l, deadline, heard, e);
 }
 
 /* True when somebody woke us since the last time. */

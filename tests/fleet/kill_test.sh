@@ -10,16 +10,18 @@ workers=(a b c d)
 
 # kill_for SECONDS [ARGUMENTS...]: one a second, started anew with these arguments.
 kill_for() {
-    local until=$((SECONDS + $1)) name
+    local until=$((SECONDS + $1)) name at=${EPOCHREALTIME/./}
     shift
     kills=0
     while ((SECONDS < until)); do
-        name=${workers[RANDOM % ${#workers[@]}]}
         keep_busy 30 200
-        sleep "0.$((5 + RANDOM % 5))" # not a wait for anything: kills come at any moment
+        at=$((at + 1000000))
+        # Not a wait for anything: kills come at any moment.
+        sleep "$(awk -v us=$((at - ${EPOCHREALTIME/./})) 'BEGIN { print (us > 0 ? us / 1e6 : 0) }')"
+        name=${workers[RANDOM % ${#workers[@]}]}
         kill_worker "$name"
-        kills=$((kills + 1))
         start_worker "$name" "$@"
+        kills=$((kills + 1))
     done
 }
 

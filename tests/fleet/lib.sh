@@ -112,9 +112,12 @@ summary() {
          FROM commandbus.command_metadata GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 40"
 }
 
+# In the data of every command: no log may show it.
+payload_marker=this-is-payload
+
 # send_commands N TYPE DATA [ARGUMENTS]: in one transaction, each with a final reply to come.
 send_commands() {
-    sql "SELECT count(commandbus.send('$domain', '$2', '$3', reply_to => '${domain}__replies'${4:+, $4}))
+    sql "SELECT count(commandbus.send('$domain', '$2', '$3'::jsonb || '{\"memo\": \"$payload_marker\"}', reply_to => '${domain}__replies'${4:+, $4}))
          FROM generate_series(1, $1)" >/dev/null
 }
 all_done="NOT EXISTS (SELECT FROM commandbus.command_metadata WHERE status IN ('PENDING', 'IN_PROGRESS'))"
@@ -290,9 +293,14 @@ check_ledger() {
     check_logs
 }
 
-# A sanitizer's report in a worker's log fails the test; printed, so that ctest sees it too.
+# A sanitizer's report in a worker's log fails the test; printed, so that ctest sees it too. And whatever
+# happened, a log shows no payload and no password.
 check_logs() {
+    local password
+    compgen -G "$work/*.log" >/dev/null || return 0
     if grep -HE 'Sanitizer|runtime error:' "$work"/*.log; then fail "a sanitizer has something to say"; fi
+    password=$(sed -nE 's|^[a-z]+://[^:/]*:([^@]+)@.*|\1|p' <<<"$COMMANDBUS_TEST_URL")
+    if grep -HF -e "$payload_marker" ${password:+-e "$password"} "$work"/*.log; then fail "a log has a secret"; fi
 }
 
 # ---- running ----

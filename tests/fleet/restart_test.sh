@@ -100,4 +100,31 @@ test_restarts_of_every_kind_under_load_lose_nothing_and_keep_the_limit() {
     check_ledger 150
 }
 
+# WRK.10, WRK.11
+test_a_worker_told_to_end_during_an_outage_settles_if_the_server_comes_back_in_time() {
+    local name
+    tally_start
+    start_all patient
+    start_worker hasty "${patient_settings[@]}" --set worker.shutdown-timeout=1s
+    wait_all 200 hasty
+    send_holds 8 1500
+    tally_wait open 8
+
+    server_stop fast
+    wait_all 503 patient hasty
+    for name in patient hasty; do kill -TERM "${worker_pid[$name]}"; done
+    wait_exit hasty 1
+    until (($(tally_number open) == 0)); do sleep 0.05; done
+    server_start
+    wait_exit patient 0
+    same "$(count "status = 'COMPLETED' AND attempts = 1")" 4 'commands settled after the outage'
+    same "$(count "status = 'IN_PROGRESS' AND attempts = 1")" 4 'commands left behind'
+
+    start_all c
+    wait_until "$all_done" 60
+    stop_worker c
+    check_ledger 8
+    same "$(count 'attempts = 2')" 4 'commands redelivered and charged'
+}
+
 with_server "$@"

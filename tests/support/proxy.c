@@ -17,12 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Where the server's stream stands: in a message of which `left` bytes are to come, or in a header. */
-typedef struct {
-    unsigned char header[5]; /* type and length */
-    size_t have;
-    size_t left;
-} framing;
+#include "framing.h"
 
 struct test_proxy {
     char *conninfo;
@@ -33,28 +28,6 @@ struct test_proxy {
     atomic_int cuts;
     pthread_t thread;
 };
-
-/* Follows the bytes; true when a ReadyForQuery ended among them. */
-static bool follow(framing *f, const unsigned char *bytes, size_t n)
-{
-    bool ready = false;
-
-    for (size_t i = 0; i < n; i++) {
-        if (f->left > 0) {
-            f->left--;
-        } else {
-            f->header[f->have++] = bytes[i];
-            if (f->have < sizeof f->header)
-                continue;
-            f->left = ((size_t)f->header[1] << 24 | (size_t)f->header[2] << 16 |
-                       (size_t)f->header[3] << 8 | f->header[4]) -
-                      4;
-            f->have = 0;
-        }
-        ready |= f->left == 0 && f->header[0] == 'Z';
-    }
-    return ready;
-}
 
 static int connect_unix(const char *host, const char *port)
 {
@@ -139,7 +112,7 @@ static bool from_server(test_proxy *p, int client, int server, framing *f)
 
     if (n <= 0)
         return false;
-    bool ready = follow(f, bytes, (size_t)n);
+    bool ready = framing_follow(f, bytes, (size_t)n);
     if (p->moment != PROXY_CUT_ANSWER)
         return write_all(client, bytes, (size_t)n);
     if (ready)

@@ -71,6 +71,7 @@ Test(errors, of_ranges_name_them)
         { "domains.fx.retry-backoff=10,,20", "write 500ms" },
         { "domains.fx.handlers=", "one name at least" },
         { "domains.fx.handlers=../../evil", "a handler set is named by" },
+        { "domains.fx.handlers=my-set", "a handler set is named by" },
         { "domains.fx.handlers=fx, fx", "names fx twice" },
         { "command-steps.s.timeout=0", "it must be 1s to 1d" },
         { "command-steps.s.domain=FX", "a domain is a-z first" },

@@ -80,6 +80,16 @@ test_without_command_handlers_it_serves_no_commands() {
     same "$(count "status = 'PENDING'")" 1 'commands untouched'
 }
 
+# WRK.8
+test_a_grace_of_zero_is_none_and_not_the_default() {
+    start_ready a --set worker.unknown-type-grace=0 --set worker.kill-grace=0
+    send_commands 1 Nosuch '{}'
+    wait_until "EXISTS (SELECT FROM commandbus.command_metadata WHERE error_code = 'HANDLER_NOT_FOUND'
+                        AND status = 'IN_TROUBLESHOOTING_QUEUE')" 20
+    send_commands 1 Hang '{"ms": 600000}' 'timeout_seconds => 1'
+    wait_exit a 4 20
+}
+
 test_the_metrics_of_a_worker_that_has_worked_are_clean() {
     local promtool=$COMMANDBUS_SOURCE_DIR/build/tools/promtool
     [[ -x $promtool ]] || promtool=promtool

@@ -81,6 +81,12 @@ static const char *interval(double seconds, char text[ASSEMBLY_INTERVAL])
     return text;
 }
 
+/* 0 asks the library for its default. Who configures 0 wants no time at all, and this rounds to it. */
+static double exactly(double seconds)
+{
+    return seconds > 0 ? seconds : 1e-12;
+}
+
 static void fill_worker(assembly *a, const config *c)
 {
     a->worker = (cb_worker_options){
@@ -89,8 +95,8 @@ static void fill_worker(assembly *a, const config *c)
         .name = c->worker_name,
         .profile = *c->profile ? c->profile : NULL,
         .domains = a->domains,
-        .kill_grace_seconds = c->kill_grace,
-        .unknown_type_grace_seconds = c->unknown_type_grace,
+        .kill_grace_seconds = exactly(c->kill_grace),
+        .unknown_type_grace_seconds = exactly(c->unknown_type_grace),
         .result_limit = (size_t)c->payload_limit,
         .keep_commands = interval(c->keep_commands, a->keep_commands),
         .keep_audit = interval(c->keep_audit, a->keep_audit),

@@ -2,14 +2,13 @@
 #include "serve.h"
 
 #include <commandbus/version.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "assembly.h"
+#include "drain.h"
 #include "http.h"
 
 static const double look_seconds = 0.5; /* how often a stuck handler is looked for */
@@ -114,43 +113,6 @@ static void work(const app *a)
     }
 }
 
-/* ---- drain ---- */
-
-typedef struct {
-    const app *app;
-    atomic_bool over; /* the drain has ended by itself */
-} impatience;
-
-/* A second signal stops now. */
-static void *hear_second_signal(void *arg)
-{
-    impatience *i = arg;
-    int signal = signals_wait(i->app->signals, -1);
-
-    if (!atomic_load(&i->over)) {
-        tell(i->app, CB_LEVEL_WARN, "signal.received", .signal = signal,
-             .hint = "the second one: what runs is left behind and redelivered");
-        cb_worker_stop_now(i->app->worker);
-    }
-    return NULL;
-}
-
-static bool drain(const app *a)
-{
-    impatience i = { .app = a };
-    pthread_t hears;
-    bool is_heard = pthread_create(&hears, NULL, hear_second_signal, &i) == 0;
-    bool drained = cb_worker_stop(a->worker, a->config->shutdown_timeout);
-
-    if (is_heard) {
-        /* Wakes it; it has ended already when there was a second signal. */
-        atomic_store(&i.over, true);
-        pthread_kill(hears, SIGTERM);
-        pthread_join(hears, NULL);
-    }
-    return drained;
-}
-
 /* ---- end ---- */
 
 static void done(app *a)
@@ -170,7 +132,7 @@ ended serve(const config *c, log_sink *log, const signals *s)
         return refuse(&e);
     }
     work(&a);
-    bool drained = !a.worker || drain(&a);
+    bool drained = !a.worker || drain(a.worker, c->shutdown_timeout, s, log);
     bool stuck = a.worker && cb_worker_is_broken(a.worker);
     ended how = stuck ? ENDED_STUCK : drained ? ENDED_CLEAN : ENDED_UNDRAINED;
     if (!drained) {

@@ -69,7 +69,7 @@ static bool read_profiles(config_loader *l, const char *folder, char *profiles, 
         if (!*name)
             continue;
         /* A profile is a file of the folder, never a path. */
-        if (!rule_set_name(name) && !read_named(l, folder, name, &found, e))
+        if (!rule_profile_name(name) && !read_named(l, folder, name, &found, e))
             return false;
         if (!found)
             return no_profile(folder, name, e);

@@ -11,6 +11,7 @@
 /* PGMQ's longest queue name, and what is left of it for a domain. */
 #define QUEUE_LIMIT  47
 #define DOMAIN_LIMIT (QUEUE_LIMIT - (sizeof "__commands" - 1))
+#define SET_LIMIT    47
 #define NAME_LIMIT   100
 
 static bool is_made_of(const char *text, const char *first, const char *rest, size_t limit)
@@ -55,12 +56,19 @@ const char *rule_reply_queue(const char *text)
     return ends_with(text, "__commands") ? "replies never go to a __commands queue" : NULL;
 }
 
-/* A set is loaded by its name from the modules folder, so no name may lead out of it. */
+/* As cb_set_load has it: a set is loaded by its name from the modules folder, and must not lead out of it. */
 const char *rule_set_name(const char *text)
+{
+    return is_made_of(text, LOWER, LOWER DIGITS "_", SET_LIMIT)
+               ? NULL
+               : "a handler set is named by a-z first, then a-z, 0-9 and _, 47 characters at most";
+}
+
+const char *rule_profile_name(const char *text)
 {
     return is_made_of(text, LOWER UPPER DIGITS, LOWER UPPER DIGITS "_-", NAME_LIMIT)
                ? NULL
-               : "a handler set is named by letters, digits, _ and -";
+               : "a profile is named by letters, digits, _ and -";
 }
 
 const char *rule_item_name(const char *text)

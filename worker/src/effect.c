@@ -1,6 +1,8 @@
 /* The thread that settles outcomes with effects: each in a transaction of its own, on a connection of
  * its own, because an effect may wait for a lock and plain outcomes must not wait with it. Connects when
  * the first one comes. */
+#include <stdio.h>
+
 #include "clock.h"
 #include "engine.h"
 
@@ -8,6 +10,16 @@
  * Its command is locked meanwhile, so between two tries there is time to renew its lease. There is no
  * last try: the handler has done what it did, and a failure now would have it done again. */
 static const double lock_timeout_seconds = 0.25, between_tries_seconds = 0.05;
+
+/* What the server says of an effect may repeat the data of its command, which no log shows: a trigger
+ * that raises what it was given. The SQLSTATE tells enough. */
+static void keep_quiet(cb_error *e)
+{
+    if (!*e->sqlstate)
+        return;
+    snprintf(e->message, sizeof e->message, "the database did not take the effects");
+    *e->hint = '\0';
+}
 
 /* False when it is to be brought again. */
 static bool settle_one(cb_worker *w, outcome *o)
@@ -18,6 +30,7 @@ static bool settle_one(cb_worker *w, outcome *o)
 
     if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context,
                                 lock_timeout_seconds, &e)) {
+        keep_quiet(&e);
         link_failed(link, &e, "settle");
         outcomes_put(&w->effecting, o); /* behind the others */
         if (e.code == CB_AGAIN)

@@ -183,12 +183,12 @@ bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
     static const link_name needed[] = { LINK_CLAIM, LINK_SETTLE, LINK_RENEW };
     const char *why = NULL;
 
-    if (atomic_load(&w->stopping))
+    if (atomic_load(&w->broken)) /* it drains because of that */
+        why = "a handler does not return";
+    else if (atomic_load(&w->stopping))
         why = "draining";
     else if (!atomic_load(&w->running))
         why = "not started";
-    else if (atomic_load(&w->broken))
-        why = "a handler does not return";
     for (size_t i = 0; !why && i < CB_COUNT(needed); i++) {
         if (!atomic_load(&w->links[needed[i]].up))
             why = "no connection to the database";

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# A worker whose login is a member of commandbus_worker and nothing more: DESIGN 3, "Roles".
+# shellcheck source=tests/fleet/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# Roles are of the whole server: this one goes before its database does.
+drop_login() {
+    sql "DROP OWNED BY $login" 2>/dev/null || true
+    sql "DROP ROLE IF EXISTS $login"
+}
+# make_login: $role_url is the database as that user.
+make_login() {
+    [[ $url =~ ^postgresql://[^@]*@(.*)$ ]] || fail 'the server has no URL with a user'
+    login=${database}_login
+    sql "CREATE ROLE $login LOGIN PASSWORD 'of-the-test' IN ROLE commandbus_worker"
+    trap 'code=$?; set +e; drop_login; (exit "$code"); end_test' EXIT
+    role_url="postgresql://$login:of-the-test@${BASH_REMATCH[1]}"
+}
+
+test_the_role_of_workers_is_enough_for_everything_a_worker_does() {
+    "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
+    make_login
+    tally_start
+    # A domain that nobody has registered, a limit to set, and leases short enough to be renewed.
+    start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2 --set domains.fresh.handlers=sample
+    wait_log a event=listen.hears
+    send_holds 4 1800
+    send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
+    send_commands 1 Fail '{"outcome": "PERMANENT"}'
+    send_commands 1 Fail '{"outcome": "TRANSIENT", "until_attempt": 1}'
+    sql "SELECT pgmq.send('${domain}__commands', '[]')" >/dev/null
+    wait_until "$all_done" 60
+
+    at_least "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename = '$login'")" 5 'connections of that user'
+    at_least "$(metric a "commandbus_renewals_total{domain=\"$domain\"}")" 1 renewals
+    same "$(metric a "commandbus_poison_archived_total{domain=\"$domain\"}")" 1 'poison archived'
+    same "$(sql "SELECT count(*) FROM sample.ledger")" 2 bookings
+    same "$(sql "SELECT string_agg(domain, ' ' ORDER BY domain) FROM commandbus.domain")" "fresh $domain" domains
+    stop_worker a
+    # Nothing was refused.
+    if grep -E 'level=(warn|error)' "$work/a.log" | grep -v event=message.poisoned; then fail 'it has complaints'; fi
+    same "$(count "status = 'COMPLETED'") $(count "status = 'IN_TROUBLESHOOTING_QUEUE'")" '7 1' 'completed, and in the TSQ'
+}
+
+# A stolen password of a worker opens no more than what workers do.
+test_the_role_of_workers_cannot_reach_around_the_functions() {
+    local statement
+    make_login
+    send_commands 1 Echo '{"secret": "payload-marker"}'
+    for statement in 'SELECT data FROM commandbus.command_metadata' "SELECT message FROM pgmq.q_${domain}__commands" \
+        'UPDATE commandbus.command_metadata SET status = status' 'DELETE FROM commandbus.audit' \
+        "SELECT commandbus.tsq_cancel('$domain', gen_random_uuid(), 'me', 'why')" 'CREATE TABLE commandbus.mine ()'; do
+        if psql -XqAt -d "$role_url" -c "$statement" >"$work/said" 2>&1; then fail "it may: $statement"; fi
+        grep -q 'permission denied' "$work/said" || fail "$statement: $(cat "$work/said")"
+    done
+}
+
+run_tests "$@"
