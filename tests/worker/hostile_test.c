@@ -1,6 +1,7 @@
 /* What somebody would try who wants to show that money is lost, sent twice or stuck. */
 #include "embed.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "engine.h"
@@ -326,4 +327,70 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_othe
         await_status(id, "COMPLETED");
     }
     PQfinish(vanished);
+}
+
+static void *free_it(void *worker)
+{
+    embed_free(worker);
+    return NULL;
+}
+
+/* A program that ends waits for its handlers; what the last one came to must not be thrown away then. */
+Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
+{
+    pthread_t freeing;
+    gate_close();
+    test_send(here.db, 5, NULL);
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(gate_waiting() == 5);
+    cr_assert_eq(pthread_create(&freeing, NULL, free_it, w), 0);
+    await(!cb_worker_is_running(w));
+
+    gate_open();
+    pthread_join(freeing, NULL);
+
+    expect_value(here.sql, "5",
+                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
+}
+
+/* Nor may it be waited for when it cannot be written. */
+Test(hostile, a_worker_can_be_freed_while_an_effect_waits_for_a_lock)
+{
+    make_ledger();
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
+    test_send_one(here.db, .domain = "fx");
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
+    await(embed_told("database.again") > 0);
+
+    embed_free(w);
+
+    PQfinish(holder);
+    expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
+}
+
+static _Atomic(cb_worker *) stops;
+
+static void stop_when_stuck(const cb_event *event, void *arg)
+{
+    (void)arg;
+    if (strcmp(event->name, "handler.stuck") != 0)
+        return;
+    cb_worker_stop_now(atomic_load(&stops));
+    atomic_store(&stops, NULL);
+}
+
+/* The event says that the instance must end, so who hears it stops the worker. */
+Test(hostile, a_worker_can_be_stopped_by_who_hears_that_a_handler_is_stuck)
+{
+    gate_close();
+    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .worker.kill_grace_seconds = 0.1,
+                                .worker.on_event = stop_when_stuck);
+    atomic_store(&stops, w);
+    embed_started(w);
+
+    test_send_one(here.db, .timeout_seconds = 1);
+
+    await(!atomic_load(&stops));
+    cr_expect(!cb_worker_is_running(w));
 }

@@ -21,7 +21,8 @@ static void keep_quiet(cb_error *e)
     *e->hint = '\0';
 }
 
-static void settle_one(cb_worker *w, outcome *o)
+/* False when it is to be brought again. */
+static bool settle_one(cb_worker *w, outcome *o)
 {
     db_link *link = &w->links[LINK_EFFECT];
     cb_error e = { 0 };
@@ -34,19 +35,20 @@ static void settle_one(cb_worker *w, outcome *o)
         outcomes_put(&w->effecting, o); /* behind the others */
         if (e.code == CB_AGAIN)
             worker_pause(w, between_tries_seconds);
-        return;
+        return false;
     }
     link_worked(link);
     metrics_settle(w->metrics, 1, (now_ns() - from) / 1000);
     if (o->settlement.verdict == CB_BUSY) {
         outcomes_put(&w->effecting, o);
         worker_pause(w, 0.005);
-        return;
+        return false;
     }
     outcome_settled(w, o);
     claim_freed(w);
     if (atomic_load(&w->stopping))
         worker_changed(w);
+    return true;
 }
 
 void *effect_thread(void *worker)
@@ -62,7 +64,8 @@ void *effect_thread(void *worker)
                  .error = e.message, .hint = e.hint);
         if (!link_ready(link, NULL))
             break;
-        settle_one(w, o);
+        if (!settle_one(w, o) && atomic_load(&w->ending))
+            break;
     }
     return NULL;
 }

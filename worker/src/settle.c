@@ -134,14 +134,15 @@ static bool settle_all(cb_worker *w, outcome **batch, cb_settlement *items, size
     return false;
 }
 
-static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
+/* Returns how many are to be brought again. */
+static size_t flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
 {
     size_t busy = 0;
 
     for (size_t i = 0; i < n; i++)
         items[i] = batch[i]->settlement;
     if (!settle_all(w, batch, items, n))
-        return;
+        return n;
     for (size_t i = 0; i < n; i++) {
         outcome *o = batch[i];
         o->settlement.verdict = items[i].verdict;
@@ -160,6 +161,7 @@ static void flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
     /* Somebody holds those rows: not for long, and nobody is helped by asking in a circle. */
     if (busy == n)
         worker_pause(w, 0.005);
+    return busy;
 }
 
 /* Jobs are ready and handlers are quick: more outcomes come within microseconds. A flush of one now
@@ -192,9 +194,9 @@ void *settle_thread(void *worker)
     while (batch && items && outcomes_wait(&w->settling)) {
         let_gather(w);
         n = outcomes_take(&w->settling, batch, FLUSH_ITEMS, FLUSH_BYTES);
-        if (atomic_load(&w->ending) && atomic_load(&w->abandoned))
+        /* At the end once more for what the last handlers came to, but only once. */
+        if (flush(w, batch, items, n) > 0 && atomic_load(&w->ending))
             break;
-        flush(w, batch, items, n);
     }
     free(items);
     free(batch);

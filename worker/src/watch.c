@@ -20,25 +20,32 @@ static void time_out(cb_worker *w, served *d, job *j)
     outcomes_put(&w->settling, &j->timeout);
 }
 
-/* With its timeout settled there is nothing to be had from the job any more: a drain may end without it. */
-static void is_stuck(cb_worker *w, served *d, job *j)
+/* With its timeout settled there is nothing to be had from the job any more: a drain may end without it.
+ * True when it is the first of all. */
+static bool is_stuck(cb_worker *w, served *d, job *j)
 {
     if (!j->timeout_pending && !j->given_up) {
         j->given_up = true;
         atomic_fetch_add(&d->given_up, 1);
     }
-    if (atomic_exchange(&w->broken, true))
-        return;
+    return !atomic_exchange(&w->broken, true);
+}
+
+/* Without the domain's mutex: who hears of it may well stop the worker. */
+static void tell_stuck(cb_worker *w, job *j)
+{
     emit(w, CB_LEVEL_ERROR, "handler.stuck", .domain = j->domain->name,
          .command_id = j->command->command_id.text, .command_type = j->command->command_type,
          .attempt = j->command->attempt, .took_ms = ns_to_ms(now_ns() - j->started_at),
          .hint = "it did not return within its timeout and kill-grace: this instance must end");
+    job_drop(j);
 }
 
 /* Looks at every running job; returns when the next one is due. */
 static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
 {
     int64_t next = INT64_MAX, grace = seconds_to_ns(w->kill_grace_seconds);
+    job *stuck = NULL;
 
     pthread_mutex_lock(&d->mutex);
     for (job *j = d->running > 0 ? d->jobs : NULL; j; j = j->next) {
@@ -50,11 +57,14 @@ static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
         } else if (!j->timed_out) {
             time_out(w, d, j);
             next = now + grace < next ? now + grace : next;
-        } else {
-            is_stuck(w, d, j);
+        } else if (is_stuck(w, d, j)) {
+            stuck = j;
+            atomic_fetch_add(&j->users, 1);
         }
     }
     pthread_mutex_unlock(&d->mutex);
+    if (stuck)
+        tell_stuck(w, stuck);
     return next;
 }
 
