@@ -3,6 +3,7 @@
 #include "link.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "engine.h"
@@ -55,12 +56,24 @@ static bool back_off(db_link *l)
     return worker_pause(l->worker, seconds);
 }
 
+/* A full disk, no memory, statements that are cancelled: no matter of a moment when it comes again and
+ * again. Then it is told and waited for, as if the server were away. */
+static bool is_in_want(db_link *l, const cb_error *e)
+{
+    enum {
+        MOST_WANT = 10
+    };
+    bool want = strncmp(e->sqlstate, "53", 2) == 0 || strncmp(e->sqlstate, "57", 2) == 0;
+
+    return want && ++l->want > MOST_WANT;
+}
+
 void link_failed(db_link *l, const cb_error *e, const char *doing)
 {
     bool lost = e->code == CB_LOST || cb_db_is_lost(l->db);
 
     /* Serialisation failures and the like are part of the game: the same call again, soon. */
-    if (e->code == CB_AGAIN && !lost) {
+    if (e->code == CB_AGAIN && !lost && !is_in_want(l, e)) {
         emit(l->worker, CB_LEVEL_DEBUG, "database.again", .connection = link_names[l->name],
              .error = e->message, .error_code = e->sqlstate);
         worker_pause(l->worker, 0.02);
@@ -75,6 +88,7 @@ void link_failed(db_link *l, const cb_error *e, const char *doing)
 void link_worked(db_link *l)
 {
     l->wait_seconds = l->first_wait;
+    l->want = 0;
 }
 
 bool link_ready(db_link *l, bool *anew)

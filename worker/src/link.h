@@ -13,6 +13,7 @@ typedef struct {
     link_name name;
     cb_db *db; /* NULL before the first connection */
     double wait_seconds, first_wait, longest_wait;
+    int want; /* calls in a row that the server had no room for */
     atomic_bool up;
 } db_link;
 
@@ -22,8 +23,9 @@ void link_done(db_link *l);
 /* Connects for the first time. */
 bool link_open(db_link *l, cb_error *e);
 
-/* Looks at the error of a call: tells of it, marks the link down when the connection is lost. Waits a
- * moment when the same call may succeed later. */
+/* Looks at the error of a call: tells of it, marks the link down when the connection is lost, or when
+ * the server goes on having no room for what is asked. Waits a moment when the same call may succeed
+ * later. */
 void link_failed(db_link *l, const cb_error *e, const char *doing);
 
 /* A call went well: the next back-off begins at its start again. */
