@@ -37,6 +37,7 @@ static const struct {
     { "53", CB_AGAIN }, /* out of connections, memory, disk */
     { "55", CB_AGAIN }, /* lock not available */
     { "57", CB_AGAIN }, /* cancelled, shutting down, starting up */
+    { "58", CB_AGAIN }, /* the system failed: I/O */
 };
 
 cb_code sqlstate_code(const char *sqlstate)

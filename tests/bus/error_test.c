@@ -96,6 +96,7 @@ Test(sqlstate, one_table_decides_what_the_caller_does_next)
         { "53300", CB_AGAIN },
         { "55P03", CB_AGAIN },
         { "57014", CB_AGAIN },
+        { "58030", CB_AGAIN },
         { "22P02", CB_DATA },
         { "23505", CB_DATA },
         { "28P01", CB_DENIED },

@@ -10,8 +10,11 @@ provoke() {
     local m=$payload_marker kind
     "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
     # Somebody's trigger, for example, that says what it was given.
-    sql "CREATE FUNCTION public.shout(code text, what text) RETURNS text LANGUAGE plpgsql AS
-         \$f\$ BEGIN RAISE EXCEPTION '%', what USING ERRCODE = code, HINT = what; END \$f\$"
+    # What may pass does, after some times: a sequence does not roll back.
+    sql "CREATE SEQUENCE public.shouts; GRANT USAGE ON SEQUENCE public.shouts TO PUBLIC;
+         CREATE FUNCTION public.shout(code text, what text) RETURNS text LANGUAGE plpgsql AS
+         \$f\$ BEGIN IF code IN ('40001', '55P03') AND nextval('public.shouts') > 20 THEN RETURN what; END IF;
+                     RAISE EXCEPTION '%', what USING ERRCODE = code, HINT = what; END \$f\$"
     start_ready a --set log.level=debug --set log.format="$1" --set worker.unknown-type-grace=0s \
         --set domains.$domain.concurrent-messages=8 --set domains.$domain.handler-timeout=1s --set domains.$domain.max-attempts=2
     send_commands 2 Echo "{\"text\": \"$m\"}"

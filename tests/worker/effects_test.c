@@ -1,5 +1,6 @@
 /* Effects: what a handler has written together with its success, or not at all. */
 #include "embed.h"
+#include "engine.h"
 
 TestSuite(effects, .init = embed_open, .fini = embed_close);
 
@@ -24,10 +25,10 @@ static cb_outcome book(cb_context *ctx, const cb_command *command, json_object *
 
 static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
 {
-    cb_outcome outcome = book(ctx, command, result);
+    cb_outcome came_to = book(ctx, command, result);
 
     gate_pass();
-    return outcome;
+    return came_to;
 }
 
 static cb_outcome book_forbidden(cb_context *ctx, const cb_command *command, json_object **result)
@@ -182,6 +183,24 @@ Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_fre
     await_status(id, "COMPLETED");
     expect_value(here.sql, "1", booked);
     expect_row(id, "1", "lease_no");
+}
+
+/* DESIGN 8.1: none loops. The handler is not run again: that is the operator's to decide. */
+Test(effects, that_never_get_their_lock_end_with_the_operator)
+{
+    make_ledger();
+    PGconn *holder = test_pq_open(here.conninfo);
+    test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
+    cb_uuid id = test_send_one(here.db, .command_type = "Book", .reply_to = "fx__replies");
+    cb_worker *w = embed_worker(HANDLERS({ "Book", book }));
+    w->effect_patience_seconds = 0.5;
+    embed_started(w);
+
+    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    PQfinish(holder);
+
+    expect_row(id, "EFFECT_FAILED PERMANENT 1", "error_code, error_type, attempts");
+    expect_value(here.sql, "0", booked);
 }
 
 /* WRK.11: a stop waits for them too. */

@@ -7,8 +7,7 @@
 #include "engine.h"
 
 /* An effect that waits for a lock holds up the others: it gets a moment, then they have their turn.
- * Its command is locked meanwhile, so between two tries there is time to renew its lease. There is no
- * last try: the handler has done what it did, and a failure now would have it done again. */
+ * Its command is locked meanwhile, so between two tries there is time to renew its lease. */
 static const double lock_timeout_seconds = 0.25, between_tries_seconds = 0.05;
 
 /* What the server says of an effect may repeat the data of its command, which no log shows: a trigger
@@ -19,6 +18,29 @@ static void keep_quiet(cb_error *e)
         return;
     snprintf(e->message, sizeof e->message, "the database did not take the effects");
     *e->hint = '\0';
+}
+
+/* The handler has done what it did, and running it again would do it twice: what gets no further than
+ * this waits for an operator. */
+static bool is_hopeless(const cb_worker *w, outcome *o)
+{
+    int64_t now = now_ns();
+
+    if (o->put_off_since == 0)
+        o->put_off_since = now;
+    return now - o->put_off_since > seconds_to_ns(w->effect_patience_seconds);
+}
+
+static void give_up(cb_worker *w, outcome *o)
+{
+    cb_settlement *s = &o->settlement;
+
+    s->outcome = CB_PERMANENT;
+    s->result = NULL;
+    s->error_code = "EFFECT_FAILED";
+    s->error_message =
+        "the handler succeeded, but its effects did not get through for want of a lock";
+    outcomes_put(&w->settling, o);
 }
 
 /* False when it is to be brought again. */
@@ -32,6 +54,10 @@ static bool settle_one(cb_worker *w, outcome *o)
                                 lock_timeout_seconds, &e)) {
         keep_quiet(&e);
         link_failed(link, &e, "settle");
+        if (e.code == CB_AGAIN && is_hopeless(w, o)) {
+            give_up(w, o);
+            return true;
+        }
         outcomes_put(&w->effecting, o); /* behind the others */
         if (e.code == CB_AGAIN)
             worker_pause(w, between_tries_seconds);

@@ -74,7 +74,8 @@ struct cb_worker {
     void *on_event_arg;
     cb_level event_level;
     int64_t opened_at;
-    double chore_seconds[CHORES]; /* how often; fixed before the start */
+    double chore_seconds[CHORES];   /* how often; fixed before the start */
+    double effect_patience_seconds; /* how long effects may wait for their locks; likewise */
 
     served *domains;
     size_t n_domains;

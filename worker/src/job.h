@@ -34,8 +34,9 @@ typedef struct job job;
 typedef struct outcome {
     job *job;
     cb_settlement settlement;
-    struct outcome *next; /* in a queue of outcomes */
-    int tries;            /* that the database refused */
+    struct outcome *next;  /* in a queue of outcomes */
+    int tries;             /* that the database refused */
+    int64_t put_off_since; /* when its effects first did not get through, 0: never */
 } outcome;
 
 struct job {

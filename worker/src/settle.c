@@ -1,5 +1,6 @@
 /* The settling thread: a group commit. While one flush is on the wire the next one gathers. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "clock.h"
@@ -70,9 +71,11 @@ void outcome_settled(cb_worker *w, outcome *o)
         outcomes_put(&w->settling, &j->own);
 }
 
+/* The same call may succeed later. A statement that was cancelled is none of those: it took too long for
+ * somebody's statement_timeout, and fewer items take less. */
 static bool is_passing(const cb_error *e)
 {
-    return e->code == CB_LOST || e->code == CB_AGAIN;
+    return e->code == CB_LOST || (e->code == CB_AGAIN && strcmp(e->sqlstate, "57014") != 0);
 }
 
 /* One attempt at n items. */

@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "keep.h"
 
+static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
 
 static bool copy_text(char **to, const char *from)
@@ -58,6 +59,7 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
     w->kill_grace_seconds = o->kill_grace_seconds > 0 ? o->kill_grace_seconds : 30;
     w->unknown_grace_seconds =
         o->unknown_type_grace_seconds > 0 ? o->unknown_type_grace_seconds : 600;
+    w->effect_patience_seconds = default_effect_patience;
     w->result_limit = o->result_limit ? o->result_limit : default_result_limit;
     w->stack_bytes = o->stack_bytes ? o->stack_bytes : default_stack;
     w->on_event = o->on_event;
