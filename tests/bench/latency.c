@@ -117,7 +117,8 @@ static double quantile(const double *sorted, size_t n, double q)
     return sorted[at > 0 ? at - 1 : 0];
 }
 
-static void put(json_object *to, const char *from, const latency_case *c, double *ms, size_t n)
+/* `what` with the rate and the figure behind it. */
+static void put(json_object *to, const char *what, const latency_case *c, double *ms, size_t n)
 {
     const struct {
         const char *name;
@@ -127,7 +128,7 @@ static void put(json_object *to, const char *from, const latency_case *c, double
 
     qsort(ms, n, sizeof *ms, compare);
     for (size_t i = 0; i < CB_COUNT(figures); i++) {
-        snprintf(name, sizeof name, "%s to handler, %d/s, %s ms", from, c->rate, figures[i].name);
+        snprintf(name, sizeof name, "%s, %d/s, %s ms", what, c->rate, figures[i].name);
         bench_put_most(to, name, quantile(ms, n, figures[i].q), figures[i].goal);
     }
 }
@@ -146,15 +147,41 @@ static void latency(const worker_bench *b, const latency_case *c)
 
     for (size_t i = 0; i < n; i++)
         ms[i] = (all[i].started - all[i].returned) * 1000;
-    put(b->to, "send committed", c, ms, n);
+    put(b->to, "send committed to handler", c, ms, n);
     for (size_t i = 0; i < n; i++)
         ms[i] = (all[i].started - all[i].called) * 1000;
-    put(b->to, "send called", &without_goal, ms, n);
+    put(b->to, "send called to handler", &without_goal, ms, n);
     /* Senders that could not keep up measured something else. */
     snprintf(name, sizeof name, "sent per second for %d/s", c->rate);
     bench_put_most(b->to, name, rate, 0);
     free(ms);
     free(all);
+}
+
+/* What the least that a worker can do takes at that rate: one message read, and committed. A server that
+ * had nothing to do for a while answers later than one under load, and so does its disk. */
+static void bare_read(const worker_bench *b, const latency_case *c)
+{
+    const latency_case without_goal = { .rate = c->rate };
+    size_t n = (size_t)(c->rate * (b->quick ? c->seconds / 5 : c->seconds) / 4);
+    sender pace = { .rate = c->rate, .seed = 4711 };
+    double *ms = calloc(n, sizeof *ms);
+    char count[24];
+
+    snprintf(count, sizeof count, "%zu", n);
+    PQclear(bench_query(b->conn,
+                        "SELECT count(*) FROM generate_series(1, $1::integer), "
+                        "LATERAL pgmq.send('" BENCH_RAW_QUEUE "', '" BENCH_PAYLOAD "')",
+                        1, (const char *[]){ count }));
+    for (size_t i = 0; i < n; i++) {
+        bench_pause(gap(&pace));
+        double called = bench_now();
+        bench_exec(b->conn, "SELECT msg_id FROM pgmq.read('" BENCH_RAW_QUEUE "', 600, 1)");
+        ms[i] = (bench_now() - called) * 1000;
+    }
+    bench_exec(b->conn, "TRUNCATE pgmq.q_" BENCH_RAW_QUEUE);
+    put(b->to, "pgmq.read of one message, beside", &without_goal, ms, n);
+    free(ms);
 }
 
 static void warm_up(PGconn *conn)
@@ -171,7 +198,9 @@ void bench_latency(const worker_bench *b)
 
     bench_say("latency");
     warm_up(b->conn);
-    for (size_t c = 0; c < CB_COUNT(cases); c++)
+    for (size_t c = 0; c < CB_COUNT(cases); c++) {
         latency(b, &cases[c]);
+        bare_read(b, &cases[c]);
+    }
     instance_stop(&i);
 }
