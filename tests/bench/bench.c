@@ -88,6 +88,20 @@ void bench_exec(PGconn *conn, const char *sql)
     PQclear(bench_query(conn, sql, 0, NULL));
 }
 
+PGconn *bench_prepare(void)
+{
+    cb_db *db = bench_open();
+    cb_migrate_report report;
+    cb_error e;
+
+    if (!cb_migrate(db, &report, &e) || !cb_domain_register(db, BENCH_DOMAIN, NULL, &e))
+        bench_die("%s", e.message);
+    cb_db_free(db);
+    PGconn *conn = bench_pq();
+    bench_exec(conn, "SELECT pgmq.create('" BENCH_RAW_QUEUE "')");
+    return conn;
+}
+
 void bench_in_turn(bench_rival *rivals, int n, int rounds, double slice)
 {
     for (int round = 0; round < rounds; round++) {

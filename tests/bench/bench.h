@@ -31,6 +31,8 @@ void bench_pause(double seconds);
 /* Exit with a message on any failure: a benchmark that goes on after an error measures nothing. */
 cb_db *bench_open(void);
 PGconn *bench_pq(void);
+/* The schema, the domain and the raw queue, on a connection to go on with. */
+PGconn *bench_prepare(void);
 PGresult *bench_query(PGconn *conn, const char *sql, int n, const char *const *params);
 void bench_exec(PGconn *conn, const char *sql);
 _Noreturn void bench_die(const char *fmt, ...) CB_PRINTF(1, 2);

@@ -10,17 +10,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(json_object *to);
     } parts[] = { { "send", bench_send }, { "life", bench_life }, { "history", bench_history } };
-    cb_db *db = bench_open();
-    cb_migrate_report report;
-    cb_error e;
 
-    if (!cb_migrate(db, &report, &e) || !cb_domain_register(db, BENCH_DOMAIN, NULL, &e))
-        bench_die("%s", e.message);
-    cb_db_free(db);
-    PGconn *conn = bench_pq();
-    bench_exec(conn, "SELECT pgmq.create('" BENCH_RAW_QUEUE "')");
-    PQfinish(conn);
-
+    PQfinish(bench_prepare());
     json_object *out = json_object_new_object();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0)

@@ -21,20 +21,6 @@ static bool is_part(const char *name)
     return false;
 }
 
-static PGconn *prepare(void)
-{
-    cb_db *db = bench_open();
-    cb_migrate_report report;
-    cb_error e;
-
-    if (!cb_migrate(db, &report, &e) || !cb_domain_register(db, BENCH_DOMAIN, NULL, &e))
-        bench_die("%s", e.message);
-    cb_db_free(db);
-    PGconn *conn = bench_pq();
-    bench_exec(conn, "SELECT pgmq.create('" BENCH_RAW_QUEUE "')");
-    return conn;
-}
-
 /* worker_bench [PART] [--quick], in any order. */
 int main(int argc, char **argv)
 {
@@ -50,7 +36,7 @@ int main(int argc, char **argv)
             bench_die("'%s' is no part of the worker's benchmark: see tests/bench/run --help",
                       argv[i]);
     }
-    b.conn = prepare();
+    b.conn = bench_prepare();
     for (size_t i = 0; i < CB_COUNT(parts); i++) {
         if (!only || strcmp(only, parts[i].name) == 0) {
             backlog_clear(b.conn);

@@ -111,7 +111,6 @@ Test(log, a_value_is_quoted_when_it_needs_it)
 {
     const char *const values[][2] = {
         { "plain-1.2/3:x", "plain-1.2/3:x" },
-        { "", "\"\"" },
         { "two words", "\"two words\"" },
         { "a=b", "\"a=b\"" },
         { "say \"no\"", "\"say \\\"no\\\"\"" },
@@ -127,6 +126,13 @@ Test(log, a_value_is_quoted_when_it_needs_it)
         snprintf(expected, sizeof expected, " level=debug event=x.y error=%s", values[i][1]);
         expect(&event, LOG_LOGFMT, expected);
     }
+}
+
+Test(log, what_is_empty_is_left_out)
+{
+    cb_event event = { .name = "x.y", .error = "broken", .hint = "", .error_code = "" };
+
+    expect(&event, LOG_LOGFMT, " level=debug event=x.y error=broken");
 }
 
 Test(log, no_character_can_break_or_turn_a_line)

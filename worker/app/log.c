@@ -52,7 +52,7 @@ static void add_field(log_line *line, const field *f, const cb_event *event)
     switch (f->kind) {
     case FIELD_TEXT: {
         const char *text = *(const char *const *)at;
-        if (text)
+        if (text && *text) /* an error without SQLSTATE or hint */
             log_line_text(line, f->name, text, f->most);
         break;
     }

@@ -56,56 +56,13 @@ static bool read_names(const char *dir, set_names *sets)
     return true;
 }
 
-static size_t least(size_t a, size_t b)
+static void say_names(const set_names *sets, char *text, size_t size)
 {
-    return a < b ? a : b;
-}
-
-/* How many letters to insert, delete or replace to make a into b; both shorter than NAME_SIZE. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_SIZE], m = strlen(b);
-
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = least(replaced, 1 + least(row[j], row[j - 1]));
-        }
-    }
-    return row[m];
-}
-
-/* NULL when none is near enough to be meant. */
-static const char *nearest_name(const set_names *sets, const char *wanted)
-{
-    const char *nearest = NULL;
-    size_t best = 2 + strlen(wanted) / 4;
-
-    for (size_t i = 0; i < sets->n; i++) {
-        size_t d = distance(wanted, sets->names[i]);
-        if (d < best && d < strlen(wanted)) {
-            best = d;
-            nearest = sets->names[i];
-        }
-    }
-    return nearest;
-}
-
-static void say_names(const set_names *sets, const char *nearest, char *text, size_t size)
-{
-    int used = nearest ? snprintf(text, size, "Did you mean '%s'? ", nearest) : 0;
-
     if (sets->n == 0) {
-        snprintf(text + used, size - (size_t)used,
-                 "The folder holds no handler set: check worker.modules-dir.");
+        snprintf(text, size, "The folder holds no handler set: check worker.modules-dir.");
         return;
     }
-    used += snprintf(text + used, size - (size_t)used, "The folder holds:");
+    int used = snprintf(text, size, "The folder holds:");
     for (size_t i = 0; i < sets->n; i++) {
         if ((size_t)used + strlen(sets->names[i]) + sizeof ", …" > size) {
             snprintf(text + used, size - (size_t)used, " …");
@@ -128,6 +85,6 @@ bool set_folder_lacks(const char *dir, const char *name, cb_error *e)
     }
     cb_fail(e, CB_MISUSE, "there is no handler set '%s': %.300s holds no %s.so", name, dir, name);
     if (e)
-        say_names(&sets, nearest_name(&sets, name), e->hint, sizeof e->hint);
+        say_names(&sets, e->hint, sizeof e->hint);
     return false;
 }

@@ -4,7 +4,7 @@
 
 #include <commandbus/error.h>
 
-/* Fails with CB_MISUSE: <dir>/<name>.so is not there. Says which sets are, and the nearest. */
+/* Fails with CB_MISUSE: <dir>/<name>.so is not there. Says which sets are. */
 bool set_folder_lacks(const char *dir, const char *name, cb_error *e);
 
 #endif

@@ -13,7 +13,7 @@ typedef enum {
     CB_LEVEL_ERROR,
 } cb_level;
 
-/* What is NULL or 0 is not there. Strings are borrowed for the call. */
+/* What is NULL, empty or 0 is not there. Strings are borrowed for the call. */
 typedef struct {
     cb_level level;
     const char *name; /* noun.verb: "command.completed", "worker.started" */
