@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 /* Grows when a manifest or a context of one version would be misread by another. */
-#define CB_MODULE_ABI 1u
+#define CB_MODULE_ABI 2u
+
+struct cb_process_type; /* commandbus/process.h */
 
 /* What is left out is 0: a set needs no more than handlers. */
 typedef struct {
@@ -22,6 +24,8 @@ typedef struct {
     const char *name; /* the set's, equal to the file's: fx.so holds "fx" */
     const cb_handler *handlers;
     size_t n_handlers;
+    const struct cb_process_type *const *processes; /* process types, beside the handlers */
+    size_t n_processes;
     /* Called once after loading and before any handler; false refuses the start. May be NULL. */
     bool (*open)(cb_error *e);
     /* Called once when no handler runs any more. May be NULL. */

@@ -1,0 +1,132 @@
+-- Processes: one row each, what happened (history), what has arrived (inbox), what was noteworthy (event).
+
+CREATE TYPE commandbus.process_status AS ENUM ('PENDING', 'EXECUTING', 'WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC',
+    'WAITING_FOR_RETRY', 'WAITING_FOR_TSQ', 'COMPENSATING', 'COMPENSATED', 'COMPLETED', 'CANCELED', 'FAILED');
+CREATE TYPE commandbus.execution_model AS ENUM ('PROCESS_STEP', 'STEP_BASED');
+CREATE TYPE commandbus.process_phase AS ENUM ('FORWARD', 'COMPENSATING');
+CREATE TYPE commandbus.record_kind AS ENUM
+    ('STEP', 'WAIT', 'SIDE_EFFECT', 'COMMAND', 'COMPENSATION', 'RESPONSE', 'VERSION', 'OPERATOR');
+-- STARTED: an attempt began and has no end yet. RETRY: it failed and comes again. WAITING: for a reply or a
+-- condition. ABANDONED: left behind with an outcome that asks for nothing more.
+CREATE TYPE commandbus.record_status AS ENUM ('STARTED', 'RETRY', 'WAITING', 'COMPLETED', 'FAILED', 'ABANDONED');
+CREATE TYPE commandbus.inbox_kind AS ENUM ('RESPONSE', 'REPLY', 'OPERATOR');
+
+-- What workers have registered: who may start what, and where it runs.
+CREATE TABLE commandbus.process_type (
+    process_type    text        PRIMARY KEY,
+    domain          text        NOT NULL REFERENCES commandbus.domain,
+    execution_model commandbus.execution_model NOT NULL DEFAULT 'PROCESS_STEP',
+    -- The highest that a worker has registered.
+    version         integer     NOT NULL CHECK (version > 0),
+    reply_queue     text        NOT NULL REFERENCES commandbus.reply_queue,
+    registered_at   timestamptz NOT NULL DEFAULT now(),
+    updated_at      timestamptz NOT NULL DEFAULT now()
+);
+
+-- Fixed-width columns first, payloads last, as in command_metadata.
+CREATE TABLE commandbus.process (
+    process_id      uuid        NOT NULL,
+    batch_id        uuid,
+    -- The fence: grows at every claim, never reset.
+    lease_no        bigint      NOT NULL DEFAULT 0,
+    lease_until     timestamptz,
+    -- How often it was settled: recognises a resend after a COMMIT whose answer was lost.
+    settle_no       bigint      NOT NULL DEFAULT 0,
+    -- When a worker should look at it next; NULL: when something arrives. While it is leased, the lease's end.
+    wake_at         timestamptz,
+    next_retry_at   timestamptz,
+    next_wait_timeout_at timestamptz,
+    deadline_at     timestamptz,
+    created_at      timestamptz NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    completed_at    timestamptz,
+    -- Set while it waits for an operator.
+    tsq_at          timestamptz,
+    -- The last number given to something in its inbox.
+    inbox_seq       integer     NOT NULL DEFAULT 0,
+    -- The highest version of its type that wrote it; 0 before the first.
+    version         integer     NOT NULL DEFAULT 0,
+    status          commandbus.process_status NOT NULL,
+    phase           commandbus.process_phase NOT NULL DEFAULT 'FORWARD',
+    execution_model commandbus.execution_model NOT NULL,
+    -- The deadline has had its effect, or an operator has set it aside.
+    deadline_spent  boolean     NOT NULL DEFAULT false,
+    domain          text        NOT NULL,
+    process_type    text        NOT NULL,
+    current_step    text,
+    current_wait    text,
+    lease_owner     text,
+    reply_queue     text        NOT NULL,
+    error_code      text,
+    error_message   text,
+    -- What it is on its way to while it still waits for the outcome of a command, and which end it takes
+    -- when nothing is owed any more: {"to", "end", "code", "message"}.
+    leaving         jsonb,
+    initial_state   jsonb       NOT NULL,
+    state           jsonb       NOT NULL,
+    CONSTRAINT process_key PRIMARY KEY (process_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0.05);
+-- What is due, by type: a type that no worker knows is not in the way of the others.
+CREATE INDEX process_wake ON commandbus.process (process_type, wake_at) WHERE wake_at IS NOT NULL;
+-- Lists and retention; rows arrive in time order. Few kilobytes, and free for the many updates.
+CREATE INDEX process_created ON commandbus.process USING brin (created_at) WITH (pages_per_range = 16);
+CREATE INDEX process_tsq ON commandbus.process (domain, tsq_at) WHERE tsq_at IS NOT NULL;
+CREATE INDEX process_batch ON commandbus.process (batch_id) WHERE batch_id IS NOT NULL;
+
+-- One row a record, never erased while the process is there. A step that begins, a wait, a command is an
+-- open record first and gets its end in place.
+CREATE TABLE commandbus.process_history (
+    process_id    uuid        NOT NULL,
+    command_id    uuid,        -- of a COMMAND, or of a COMPENSATION by command
+    response_id   uuid,        -- of a RESPONSE, if its sender gave one
+    at            timestamptz NOT NULL,
+    finished_at   timestamptz,
+    -- Of a wait or a command. The first one stays, whatever wakes the process.
+    timeout_at    timestamptz,
+    took_ms       double precision, -- the last attempt's run, as the worker measured it
+    ordinal       integer     NOT NULL,
+    attempts      integer     NOT NULL DEFAULT 0, -- begun since the last operator retry
+    send_no       integer,     -- which command of this record, from 1
+    -- RESPONSE: it was applied while that record was open. COMPENSATION: the record that it pays.
+    during        integer,
+    kind          commandbus.record_kind NOT NULL,
+    status        commandbus.record_status NOT NULL,
+    name          text        NOT NULL,
+    domain        text,        -- where the command went
+    command_type  text,
+    error_code    text,
+    error_message text,
+    result        jsonb,       -- of a command, a side effect, a version; the payload of a response or an operator's request
+    opening       jsonb,       -- state fields changed before the record was opened
+    patch         jsonb,       -- state fields changed by it
+    owes          jsonb,       -- what undoes it: {"inline":true} or {"domain","command_type","data"}
+    PRIMARY KEY (process_id, ordinal)
+) WITH (fillfactor = 85, autovacuum_vacuum_insert_scale_factor = 0.1);
+
+-- What has arrived and no run has consumed yet. Numbered under the lock of the process row.
+CREATE TABLE commandbus.process_inbox (
+    process_id  uuid        NOT NULL,
+    seq         integer     NOT NULL,
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    kind        commandbus.inbox_kind NOT NULL,
+    response_id uuid,
+    name        text        NOT NULL, -- of the response; RETRY, CANCEL or COMPLETE; a reply's outcome
+    payload     jsonb       NOT NULL,
+    PRIMARY KEY (process_id, seq)
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+        autovacuum_vacuum_cost_delay = 0);
+
+-- What is worth telling beside the records: timeouts, deadlines, what came too late. Append-only.
+CREATE TABLE commandbus.process_event (
+    id         bigint      GENERATED ALWAYS AS IDENTITY (CACHE 10),
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    process_id uuid        NOT NULL,
+    event      text        NOT NULL,
+    step_name  text,
+    worker     text,
+    operator   text,
+    db_user    text,
+    details    jsonb
+);
+CREATE INDEX process_event_process ON commandbus.process_event (process_id);

@@ -1,0 +1,1 @@
+-- 015_process_start

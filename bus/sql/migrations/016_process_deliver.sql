@@ -1,0 +1,1 @@
+-- 016_process_deliver

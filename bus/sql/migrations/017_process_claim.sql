@@ -1,0 +1,1 @@
+-- 017_process_claim

@@ -1,0 +1,1 @@
+-- 018_process_settle

@@ -1,0 +1,1 @@
+-- 019_process_tsq

@@ -1,0 +1,1 @@
+-- 020_process_views

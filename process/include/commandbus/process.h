@@ -1,0 +1,182 @@
+/* Writing a process: plain sequential C that survives crashes.
+ *
+ *     static cb_flow payment_execute(cb_process *p, void *state)
+ *     {
+ *         payment *pay = state;
+ *
+ *         CB_DO(cb_step(p, "validate", validate, .local = true));
+ *         CB_DO(cb_command_step(p, "bookRisk", risk_request, take_risk,
+ *                               .compensate_command = "ReleaseRisk"));
+ *         if (pay->risk_status == RISK_PENDING)
+ *             CB_DO(cb_wait(p, "awaitRiskApproval", risk_resolved, .timeout_ms = CB_HOURS(2)));
+ *         if (pay->risk_status == RISK_DECLINED)
+ *             return cb_business_failure(p, "RISK_DECLINED", "%s", pay->risk_reason);
+ *         return CB_DONE;
+ *     }
+ *
+ * execute() runs again from the top whenever the process goes on. What is recorded is not done again: a
+ * completed step returns at once and the state is what it was then. So execute() itself must be
+ * deterministic: it branches on its state and on nothing else, and takes chance and time from
+ * cb_side_effect. Everything with an outside effect belongs into a step or a command.
+ *
+ * Thread-safety: p belongs to the call of execute() it was given to, and to its thread. A type is const. */
+#ifndef COMMANDBUS_PROCESS_H
+#define COMMANDBUS_PROCESS_H
+
+#include <commandbus/fields.h>
+#include <commandbus/handler.h>
+#include <stdint.h>
+
+typedef struct cb_process cb_process;
+
+/* What execute() and every call in it return. */
+typedef enum {
+    CB_NEXT = 0,
+    CB_DONE = CB_NEXT, /* the end of execute(): the process is COMPLETED */
+    CB_LEAVE,          /* suspended or failed: leave execute() now, the runtime knows why */
+} cb_flow;
+
+/* Leaves execute() unless there is a next thing to do: suspension is a return value, so that every OWNED
+ * local is released. */
+#define CB_DO(expression)                \
+    do {                                 \
+        cb_flow cb_flow_ = (expression); \
+        if (cb_flow_ != CB_NEXT)         \
+            return cb_flow_;             \
+    } while (0)
+
+#define CB_SECONDS(n) ((int64_t)(n)*1000)
+#define CB_MINUTES(n) ((int64_t)(n)*60000)
+#define CB_HOURS(n) ((int64_t)(n)*3600000)
+
+/* ---- the functions of a process type; `state` is its struct ---- */
+
+typedef cb_flow cb_execute_fn(cb_process *p, void *state);
+/* A step or an inline compensation: changes the state, calls whom it must. Returns CB_SUCCESS or
+ * cb_transient(ctx, …), cb_permanent(…), cb_business_rule(…), as a handler does; after anything but a
+ * success the state is what it was before. */
+typedef cb_outcome cb_step_fn(cb_context *ctx, void *state);
+typedef bool cb_condition_fn(const void *state);
+/* Fills the data of a command (an empty object at entry). False: PERMANENT_FAILURE. */
+typedef bool cb_request_fn(const void *state, json_object *data);
+/* Takes the result of a command into the state; result may be NULL for JSON null. False: it is not what
+ * was expected, PERMANENT_FAILURE. */
+typedef bool cb_take_fn(void *state, json_object *result);
+/* Takes an asynchronous response into the state. False: refused; recorded, the state stays. */
+typedef bool cb_response_fn(void *state, json_object *payload);
+/* What else may be called by a step's code: */
+/* The idempotency key of a step, (process, step): the same on every attempt. Give it to whoever is called. */
+CB_API const char *cb_context_key(const cb_context *ctx);
+
+/* ---- steps ---- */
+
+/* What is left out takes its default in []. */
+typedef struct {
+    int max_attempts;       /* [1: no retry] */
+    int64_t retry_delay_ms; /* doubles with each attempt, 5 min at most [1000] */
+    int64_t timeout_ms;     /* of one attempt [30000] */
+    cb_step_fn *compensate; /* undoes it if the process has to be undone [nothing to undo] */
+    bool local;             /* no outside effect: no checkpoint of its own, may run again after a crash */
+} cb_step_options;
+
+/* Runs `run` once and for all. Names are unique within a process. */
+#define cb_step(p, name, run, ...) \
+    cb_step_with((p), (name), (run), &(cb_step_options){ __VA_ARGS__ })
+CB_API cb_flow cb_step_with(cb_process *p, const char *name, cb_step_fn *run,
+                            const cb_step_options *options);
+
+/* ---- waiting ---- */
+
+typedef struct {
+    int64_t timeout_ms; /* then the TSQ, WAIT_TIMEOUT [the type's] */
+} cb_wait_options;
+
+/* Goes on when the condition holds; it is asked again whenever a response arrives. */
+#define cb_wait(p, name, condition, ...) \
+    cb_wait_with((p), (name), (condition), &(cb_wait_options){ __VA_ARGS__ })
+CB_API cb_flow cb_wait_with(cb_process *p, const char *name, cb_condition_fn *condition,
+                            const cb_wait_options *options);
+
+/* ---- commands ---- */
+
+/* What `command-steps.<name>` of the configuration says goes before what the code says. */
+typedef struct {
+    const char *domain;       /* [the configuration's] */
+    const char *command_type; /* [the configuration's] */
+    int timeout_seconds;      /* of one run of the handler [the domain's] */
+    int max_attempts;         /* [the domain's] */
+    int64_t wait_timeout_ms;  /* until the reply: then the TSQ, COMMAND_STEP_TIMEOUT [the type's] */
+    cb_step_fn *compensate;   /* undo it inline, or … */
+    const char *compensate_command;    /* … by a command of this type to the same domain, */
+    cb_request_fn *compensate_request; /* with this data [the result of the command] */
+} cb_command_options;
+
+/* Sends a command and suspends until its reply; `take` (NULL: nothing) takes the result. */
+#define cb_command_step(p, name, request, take, ...) \
+    cb_command_step_with((p), (name), (request), (take), &(cb_command_options){ __VA_ARGS__ })
+CB_API cb_flow cb_command_step_with(cb_process *p, const char *name, cb_request_fn *request,
+                                    cb_take_fn *take, const cb_command_options *options);
+
+/* ---- chance, time and whatever else is not the same twice: recorded once, then always the same ---- */
+
+/* Makes the value; NULL or false: PERMANENT_FAILURE. */
+typedef char *cb_make_string_fn(void *arg); /* malloc'd */
+typedef json_object *cb_make_json_fn(void *arg);
+
+/* *ret belongs to the caller: free() it. */
+CB_API cb_flow cb_side_effect_string(cb_process *p, const char *name, cb_make_string_fn *make,
+                                     void *arg, char **ret) CB_NODISCARD;
+CB_API cb_flow cb_side_effect_uuid(cb_process *p, const char *name, cb_uuid *ret) CB_NODISCARD;
+/* Milliseconds since 1970, by the database's clock. */
+CB_API cb_flow cb_side_effect_time(cb_process *p, const char *name, int64_t *ret) CB_NODISCARD;
+/* *ret belongs to the caller: json_object_put() it. */
+CB_API cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *make,
+                                   void *arg, json_object **ret) CB_NODISCARD;
+
+/* ---- the rest of what execute() may say ---- */
+
+/* The business says no: what was done is undone in reverse order, then COMPENSATED. */
+CB_API cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ...)
+    CB_PRINTF(3, 4) CB_NODISCARD;
+
+/* Which way to go where the code has changed: `max` for a process that comes here for the first time,
+ * what it was then for one that has been here, `min` for one that went by before there was a choice. */
+CB_API int cb_version(cb_process *p, const char *change, int min, int max);
+
+/* Borrowed, for the call of execute(). */
+CB_API const char *cb_process_id(const cb_process *p);
+
+/* ---- the type ---- */
+
+typedef enum {
+    CB_DEADLINE_TSQ = 0, /* an operator decides */
+    CB_DEADLINE_COMPENSATE,
+    CB_DEADLINE_FAIL,
+} cb_deadline_action;
+
+typedef struct {
+    const char *name;
+    cb_response_fn *take;
+} cb_response;
+
+/* What is left out takes its default in []. */
+typedef struct cb_process_type {
+    const char *name;   /* required: a letter, then letters, digits, _ . - */
+    const char *domain; /* required */
+    int version;        /* [1] grows with the code; older workers leave alone what a newer one wrote */
+    const cb_fields *state; /* required */
+    cb_execute_fn *execute; /* required */
+    const cb_response *responses;
+    size_t n_responses;
+    /* What a step's permanent failure of this code is to this process [CB_PERMANENT]. */
+    cb_outcome (*classify)(const char *error_code);
+    int64_t wait_timeout_ms; /* of waits and commands that say none [1 h] */
+    cb_deadline_action deadline_action;
+    cb_deadline_action (*deadline_action_of)(const void *state); /* goes before the value */
+    /* Just before the end is recorded; they may change the state, and may run again after a crash. */
+    void (*on_completed)(void *state);
+    void (*on_canceled)(void *state);
+    const char *reply_queue; /* [<domain>__replies] */
+} cb_process_type;
+
+#endif

@@ -1,0 +1,102 @@
+/* Running a claimed process: what the worker does, and what a test of a process can do without one. */
+#ifndef COMMANDBUS_RUN_H
+#define COMMANDBUS_RUN_H
+
+#include <commandbus/process.h>
+#include <commandbus/process_row.h>
+#include <commandbus/process_request.h>
+
+/* What `command-steps.<name>` of the configuration says. What is NULL or 0 it leaves to the code. */
+typedef struct {
+    const char *step;
+    const char *domain;
+    const char *command_type;
+    int timeout_seconds;
+    int max_attempts;
+    int64_t wait_timeout_ms;
+} cb_step_route;
+
+/* What `processes.<Type>` of the configuration says. */
+typedef struct {
+    const char *process_type;
+    int64_t wait_timeout_ms;                   /* 0: the code's */
+    const cb_deadline_action *deadline_action; /* NULL: the code's */
+    const char *reply_queue;                   /* NULL: the code's */
+} cb_type_setting;
+
+/* The types that a program can run, each checked once. Immutable after open: any thread may use it. */
+typedef struct cb_process_types cb_process_types;
+
+/* Borrows types, routes and settings, which must outlive it. Refuses (CB_MISUSE) a type without a name,
+ * domain, fields or execute, one that stands twice, a field table or response table that is not sound. */
+CB_API bool cb_process_types_open(const cb_process_type *const *types, size_t n,
+                                  const cb_step_route *routes, size_t n_routes,
+                                  const cb_type_setting *settings, size_t n_settings,
+                                  cb_process_types **ret, cb_error *e) CB_NODISCARD;
+CB_API void cb_process_types_free(cb_process_types *types);
+DEFINE_OWNED(cb_process_types, cb_process_types_free)
+CB_API size_t cb_process_types_count(const cb_process_types *types);
+/* Borrowed. As cb_process_register and cb_process_claim_due want it. */
+CB_API const cb_process_kind *cb_process_types_kinds(const cb_process_types *types);
+
+/* How a run asks whoever runs it. Called on the run's thread. */
+typedef struct {
+    /* Makes a checkpoint durable, as cb_process_settle does, and waits for it; the lease is renewed with it.
+     * False: it was not SETTLED or ALREADY, or the worker ends: the run stops, nothing more of it counts. */
+    bool (*checkpoint)(void *arg, cb_process_settlement *settlement);
+    /* A step begins (it may take timeout_ms) or has ended (name NULL): for timeouts that are watched. NULL: none. */
+    void (*stepping)(void *arg, const char *name, int64_t timeout_ms);
+    bool (*is_lost)(void *arg);     /* NULL: never */
+    bool (*is_stopping)(void *arg); /* NULL: never */
+} cb_run_host;
+
+/* One run: of a process from its claim until it suspends or ends. May be used again for the next one by the
+ * same thread; a `p` that somebody kept from an earlier run is then recognised and refused. */
+typedef struct cb_run cb_run;
+
+CB_API bool cb_run_open(const cb_process_types *types, cb_run **ret, cb_error *e) CB_NODISCARD;
+CB_API void cb_run_free(cb_run *run);
+DEFINE_OWNED(cb_run, cb_run_free)
+
+/* What a run came to, for metrics and logs. Strings are borrowed from the run, until the next one. */
+typedef struct {
+    cb_process_settlement settlement; /* to be settled; its item is borrowed from the run */
+    const char *status;               /* the one it leaves with */
+    const char *error_code;           /* NULL when there is none */
+    const char *error_message;
+    int steps;       /* that ran, compensations too */
+    int replayed;    /* records that were passed */
+    int sent;        /* commands */
+    bool lost;       /* a checkpoint failed: nothing is to be settled */
+} cb_run_result;
+
+/* Runs a claimed process until it suspends or ends. Never fails: what goes wrong is how it ends. The row is
+ * borrowed for the call. */
+CB_API void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *host,
+                           void *arg, cb_run_result *result);
+
+/* Checks what is recorded against this program's code; executes nothing, writes nothing. False (CB_OK in e):
+ * it would diverge, and e->message says how. */
+CB_API bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e) CB_NODISCARD;
+
+/* ---- starting ---- */
+
+typedef struct {
+    const char *process_id; /* [a new one] */
+    const char *deadline;   /* as cb_process_request_start [none] */
+    const char *batch_id;   /* [none] */
+    bool deferred;          /* leave it to the workers [run it here until done or suspended] */
+    double lease_seconds;   /* of a run here; a step's timeout must fit into it [60] */
+} cb_start_options;
+
+/* Starts a process of one of `types` with a copy of `state`. Always gives its id; how it went is in the
+ * database (and for people in *status, unless NULL: static storage), not in the result: false only when it
+ * could not be started at all. `worker` names the caller in leases [host-pid]. */
+#define cb_process_start(db, types, type, state, id, status, e, ...)            \
+    cb_process_start_with((db), (types), (type), (state),                       \
+                          &(cb_start_options){ __VA_ARGS__ }, (id), (status), (e))
+CB_API bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char *type,
+                                  const void *state, const cb_start_options *options, cb_uuid *id,
+                                  const char **status, cb_error *e) CB_NODISCARD;
+
+#endif
