@@ -64,10 +64,6 @@ typedef bool cb_request_fn(const void *state, json_object *data);
 typedef bool cb_take_fn(void *state, json_object *result);
 /* Takes an asynchronous response into the state. False: refused; recorded, the state stays. */
 typedef bool cb_response_fn(void *state, json_object *payload);
-/* What else may be called by a step's code: */
-/* The idempotency key of a step, (process, step): the same on every attempt. Give it to whoever is called. */
-CB_API const char *cb_context_key(const cb_context *ctx);
-
 /* ---- steps ---- */
 
 /* What is left out takes its default in []. */

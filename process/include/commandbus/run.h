@@ -68,6 +68,7 @@ typedef struct {
     int replayed;    /* records that were passed */
     int sent;        /* commands */
     bool lost;       /* a checkpoint failed: nothing is to be settled */
+    const char *misuse; /* what the code did that it must not, for the log; NULL: nothing */
 } cb_run_result;
 
 /* Runs a claimed process until it suspends or ends. Never fails: what goes wrong is how it ends. The row is
