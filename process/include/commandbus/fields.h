@@ -53,13 +53,17 @@ typedef struct {
 } cb_fields;
 
 #define CB_FIELD(T, member, type) CB_FIELD_AS(T, member, type, #member)
-#define CB_FIELD_AS(T, member, type, name) \
-    { (name), (type), offsetof(T, member), sizeof(((T *)0)->member), NULL }
-#define CB_FIELD_ENUM(T, member, names) \
-    { #member, CB_ENUM, offsetof(T, member), sizeof(((T *)0)->member), (names) }
-#define CB_FIELDS(table, T, ...)                                                                 \
-    static const cb_field table##_list[] = { __VA_ARGS__ };                                      \
-    static const cb_fields table = { #T, sizeof(T), table##_list,                                \
+#define CB_FIELD_AS(T, member, type, name)                                  \
+    {                                                                       \
+        (name), (type), offsetof(T, member), sizeof(((T *)0)->member), NULL \
+    }
+#define CB_FIELD_ENUM(T, member, names)                                          \
+    {                                                                            \
+#member, CB_ENUM, offsetof(T, member), sizeof(((T *)0)->member), (names) \
+    }
+#define CB_FIELDS(table, T, ...)                                  \
+    static const cb_field table##_list[] = { __VA_ARGS__ };       \
+    static const cb_fields table = { #T, sizeof(T), table##_list, \
                                      sizeof table##_list / sizeof *table##_list }
 
 /* Whether the table itself is sound: sizes fit their types, names are unique and not empty. */
