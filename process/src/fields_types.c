@@ -162,6 +162,14 @@ static const field_type types[] = {
                   .drop = field_json_drop,
                   .write = field_json_write,
                   .read = field_json_read },
+    [CB_MONEY] = { .size = sizeof(cb_money),
+                   .equal = field_money_equal,
+                   .write = field_money_write,
+                   .read = field_money_read },
+    [CB_DECIMAL] = { .size = sizeof(cb_decimal),
+                     .equal = field_decimal_equal,
+                     .write = field_decimal_write,
+                     .read = field_decimal_read },
 };
 
 const field_type *field_type_of(cb_field_type type)

@@ -51,6 +51,13 @@ const char *field_double_read(const cb_field *field, json_object *value, void *m
 const char *field_time_write(const cb_field *field, const void *member, json_object **ret);
 const char *field_time_read(const cb_field *field, json_object *value, void *member);
 
+bool field_money_equal(const void *a, const void *b);
+const char *field_money_write(const cb_field *field, const void *member, json_object **ret);
+const char *field_money_read(const cb_field *field, json_object *value, void *member);
+bool field_decimal_equal(const void *a, const void *b);
+const char *field_decimal_write(const cb_field *field, const void *member, json_object **ret);
+const char *field_decimal_read(const cb_field *field, json_object *value, void *member);
+
 /* ---- what they share ---- */
 
 /* *ret is a JSON string. */

@@ -20,21 +20,24 @@
 #include <commandbus/api.h>
 #include <commandbus/error.h>
 #include <commandbus/handler.h>
+#include <commandbus/money.h>
 #include <commandbus/uuid.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef enum {
-    CB_BOOL,   /* bool */
-    CB_INT,    /* int64_t: a JSON number without a fraction */
-    CB_INT32,  /* int */
-    CB_DOUBLE, /* double: finite */
-    CB_TEXT,   /* char *: owned; NULL is JSON null */
-    CB_UUID,   /* cb_uuid: "" is JSON null */
-    CB_TIME,   /* int64_t: milliseconds since 1970; on the wire ISO 8601 in UTC; 0 is JSON null */
-    CB_ENUM,   /* int: an index into `names`; on the wire the name */
-    CB_JSON,   /* json_object *: owned; any value */
+    CB_BOOL,    /* bool */
+    CB_INT,     /* int64_t: a JSON number without a fraction */
+    CB_INT32,   /* int */
+    CB_DOUBLE,  /* double: finite */
+    CB_TEXT,    /* char *: owned; NULL is JSON null */
+    CB_UUID,    /* cb_uuid: "" is JSON null */
+    CB_TIME,    /* int64_t: milliseconds since 1970; on the wire ISO 8601 in UTC; 0 is JSON null */
+    CB_ENUM,    /* int: an index into `names`; on the wire the name */
+    CB_JSON,    /* json_object *: owned; any value */
+    CB_MONEY,   /* cb_money: {"amount":"12.34","currency":"EUR"}; without a currency JSON null */
+    CB_DECIMAL, /* cb_decimal: "1.0837" */
 } cb_field_type;
 
 typedef struct {
@@ -78,7 +81,7 @@ CB_API void cb_fields_free(const cb_fields *fields, void *record);
 CB_API bool cb_fields_copy(const cb_fields *fields, void *to, const void *from) CB_NODISCARD;
 
 /* Whether every value can be written: doubles are finite, text is UTF-8, an enum has its name, a time lies
- * in the years 1 to 9999, JSON is at most 24 deep and its numbers fit. Refuses (CB_INVALID_DATA) naming the
+ * in the years 1 to 9999, money has a currency of ISO 4217, JSON is at most 24 deep and its numbers fit. Refuses (CB_INVALID_DATA) naming the
  * field; what a step left behind is worth asking when writing it failed. */
 CB_API bool cb_fields_valid(const cb_fields *fields, const void *record, cb_error *e) CB_NODISCARD;
 
