@@ -102,6 +102,11 @@ bool cb_money_compare(const cb_money *a, const cb_money *b, int *ret, cb_error *
     return true;
 }
 
+static bool fits(wide number)
+{
+    return number >= INT64_MIN && number <= INT64_MAX;
+}
+
 /* Half goes to the even neighbour, so that the errors of many roundings do not add up. */
 static wide divide_half_even(wide number, wide divisor)
 {
@@ -135,9 +140,9 @@ bool cb_money_convert(const cb_money *money, const cb_decimal *rate, const char 
     int shift = to - from - rate->scale; /* powers of ten between the product and the result */
     if (shift < 0)
         product = divide_half_even(product, wide_power_of_ten(-shift));
-    else if (__builtin_mul_overflow(product, wide_power_of_ten(shift), &product))
-        return too_large(e);
-    if (product < INT64_MIN || product > INT64_MAX)
+    else if (fits(product)) /* what does not fit now will not fit then */
+        product *= wide_power_of_ten(shift);
+    if (!fits(product))
         return too_large(e);
     *ret = money_of((int64_t)product, currency);
     return true;
