@@ -21,6 +21,7 @@ enum {
     VERSION,
     LEASE_NO,
     SETTLE_NO,
+    UNSETTLED,
     INBOX_SEQ,
     NOW_MS,
     CREATED_MS,
@@ -86,6 +87,7 @@ static void read_row(const PGresult *result, int row, cb_process_row *to)
     to->version = (int)int_at(result, row, VERSION);
     to->lease_no = int_at(result, row, LEASE_NO);
     to->settle_no = int_at(result, row, SETTLE_NO);
+    to->unsettled = (int)int_at(result, row, UNSETTLED);
     to->inbox_seq = int_at(result, row, INBOX_SEQ);
     to->now_ms = int_at(result, row, NOW_MS);
     to->created_ms = int_at(result, row, CREATED_MS);

@@ -41,7 +41,11 @@ static json_object *state_take_changes(cb_process *p)
     json_object *changes = NULL;
 
     if (!cb_fields_diff(p->type->type->state, p->base, p->state, &changes)) {
-        run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+        cb_error e = { .message = "no memory" };
+        (void)cb_fields_valid(p->type->type->state, p->state, &e);
+        state_restore(p);
+        run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
+                 e.message);
         return NULL;
     }
     if (changes) {

@@ -5,7 +5,7 @@
 CREATE TYPE commandbus.process_row AS (
     process_id uuid, domain text, process_type text, reply_queue text, status text, phase text, error_code text,
     error_message text, current_step text, current_wait text, version integer, lease_no bigint, settle_no bigint,
-    inbox_seq integer, now_ms bigint, created_ms bigint, deadline_ms bigint, retry_ms bigint, wait_timeout_ms bigint,
+    unsettled integer, inbox_seq integer, now_ms bigint, created_ms bigint, deadline_ms bigint, retry_ms bigint, wait_timeout_ms bigint,
     deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history json, inbox json, waited_us bigint);
 
 -- NULL also for a moment that is none: one such row must not fail the claim of all others.
@@ -71,7 +71,7 @@ BEGIN
     ), claimed AS (
         -- By place: who moved the row between our snapshot and our lock is found out, for it has another.
         UPDATE commandbus.process p
-        SET lease_no = p.lease_no + 1, lease_owner = claim_processes.worker, lease_until = statement_timestamp() + lease,
+        SET lease_no = p.lease_no + 1, unsettled = p.unsettled + 1, lease_owner = claim_processes.worker, lease_until = statement_timestamp() + lease,
             wake_at = moment + lease, updated_at = moment,
             status = CASE WHEN p.status IN ('PENDING', 'WAITING_FOR_ASYNC', 'WAITING_FOR_REPLY', 'WAITING_FOR_RETRY')
                           THEN 'EXECUTING' ELSE p.status END
@@ -91,7 +91,7 @@ BEGIN
         SELECT s.domain, 'BATCH_STARTED', jsonb_build_object('batch_id', s.batch_id) FROM started s
     )
     SELECT c.process_id, c.domain, c.process_type, c.reply_queue, c.status_before::text, c.phase::text, c.error_code,
-           c.error_message, c.current_step, c.current_wait, c.version, c.lease_no, c.settle_no, c.inbox_seq,
+           c.error_message, c.current_step, c.current_wait, c.version, c.lease_no, c.settle_no, c.unsettled - 1, c.inbox_seq,
            commandbus.to_ms(moment), commandbus.to_ms(c.created_at), commandbus.to_ms(c.deadline_at),
            commandbus.to_ms(c.next_retry_at), commandbus.to_ms(c.next_wait_timeout_at), c.deadline_spent, c.leaving,
            c.initial_state, c.state, t.history, t.inbox,
@@ -204,7 +204,7 @@ BEGIN
         ORDER BY p.process_id FOR UPDATE OF p SKIP LOCKED
     ), freed AS (
         UPDATE commandbus.process p
-        SET lease_no = p.lease_no + 1, lease_owner = NULL, lease_until = NULL, wake_at = moment, updated_at = moment
+        SET lease_no = p.lease_no + 1, unsettled = greatest(p.unsettled - 1, 0), lease_owner = NULL, lease_until = NULL, wake_at = moment, updated_at = moment
         FROM unknown u WHERE p.process_id = u.process_id
         RETURNING p.process_id
     ), audited AS (
@@ -230,7 +230,7 @@ DECLARE
 BEGIN
     RETURN QUERY
     SELECT p.process_id, p.domain, p.process_type, p.reply_queue, p.status::text, p.phase::text, p.error_code,
-           p.error_message, p.current_step, p.current_wait, p.version, p.lease_no, p.settle_no, p.inbox_seq,
+           p.error_message, p.current_step, p.current_wait, p.version, p.lease_no, p.settle_no, p.unsettled, p.inbox_seq,
            commandbus.to_ms(moment), commandbus.to_ms(p.created_at), commandbus.to_ms(p.deadline_at),
            commandbus.to_ms(p.next_retry_at), commandbus.to_ms(p.next_wait_timeout_at), p.deadline_spent, p.leaving,
            p.initial_state, p.state, t.history, t.inbox, 0::bigint
