@@ -15,37 +15,12 @@
 #include <commandbus/worker.h>
 #include <stdatomic.h>
 
+#include "claimer.h"
 #include "link.h"
 #include "metrics.h"
 #include "outcomes.h"
 #include "served.h"
-
-/* What the claimer thinks of a domain. */
-typedef struct {
-    served *domain;
-    cb_receiver *receiver;
-    bool hinted;      /* somebody sent something, or said so */
-    bool hot;         /* the last claim got all it asked for: there is more */
-    int64_t poll_at;  /* when to look next, hint or not */
-    double poll_wait; /* seconds, doubling up to the poll interval */
-    int hits;         /* claims that found something, each soon after the one before */
-    int64_t last_hit;
-    int64_t announced;    /* a sleeper row is there until then */
-    int64_t asleep_since; /* and since then: who sent before may not have seen it */
-} claim_place;
-
-typedef struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    claim_place
-        *places; /* one a domain; `hinted` is guarded by the mutex, the rest is the claimer's */
-    size_t turn; /* whose turn it is to be looked at first */
-    bool waiting;
-    atomic_bool claiming; /* a claim is on its way: jobs may yet come of it */
-    int64_t
-        sweep_at; /* when to look once more for leases whose claim's answer was lost; 0: never */
-    int sweeps;   /* left */
-} claimer;
+#include "settler.h"
 
 /* Renewals that somebody waits for. */
 typedef struct {
@@ -86,8 +61,8 @@ struct cb_worker {
 
     claimer claims;
     renewer renewals;
-    outcomes settling, effecting;
-    outcomes refused; /* by the database: watch brings them to the settler again */
+    settler settling;
+    outcomes effecting;
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
@@ -106,8 +81,6 @@ struct cb_worker {
 };
 
 /* ---- the threads: each runs until w->ending, or its queue ended ---- */
-void *claim_thread(void *worker);
-void *settle_thread(void *worker);
 void *effect_thread(void *worker);
 void *renew_thread(void *worker);
 void *watch_thread(void *worker);
@@ -116,13 +89,6 @@ void *keep_thread(void *worker);
 void *slot_thread(void *served_domain);
 
 /* ---- what they ask of each other ---- */
-bool claims_init(cb_worker *w, cb_error *e);
-void claims_done(cb_worker *w);
-/* Something may be there for domain i. */
-void claim_hint(cb_worker *w, size_t domain);
-/* A place became free. */
-void claim_freed(cb_worker *w);
-
 /* A verdict came: counts, tells, and ends the job if that was its last outcome. */
 void outcome_settled(cb_worker *w, outcome *o);
 /* Settles a job that never entered its handler. */

@@ -115,14 +115,20 @@ static bool start_slots(cb_worker *w, cb_error *e)
 /* The claimer last: nothing is claimed before all the rest runs. */
 static bool start_threads(cb_worker *w, cb_error *e)
 {
-    static void *(*const all[])(void *) = { settle_thread, effect_thread, renew_thread,
-                                            watch_thread,  listen_thread, keep_thread,
-                                            claim_thread };
+    const struct {
+        void *(*run)(void *);
+        void *arg;
+    } all[] = {
+        { settler_thread, &w->settling }, { effect_thread, w },
+        { renew_thread, w },              { watch_thread, w },
+        { listen_thread, w },             { keep_thread, w },
+        { claimer_thread, &w->claims },
+    };
 
     if (!start_slots(w, e))
         return false;
     for (size_t i = 0; i < CB_COUNT(all); i++) {
-        int error = pthread_create(&w->threads[w->n_threads], NULL, all[i], w);
+        int error = pthread_create(&w->threads[w->n_threads], NULL, all[i].run, all[i].arg);
         if (error)
             return fail_thread(w, error, e);
         w->n_threads++;
@@ -146,13 +152,13 @@ static void end_threads(cb_worker *w)
             pthread_join(d->threads[d->n_threads - 1], NULL);
     }
     outcomes_end(&w->effecting);
-    outcomes_end(&w->settling);
+    outcomes_end(&w->settling.waiting);
 
     pthread_mutex_lock(&w->pausing);
     atomic_store(&w->ending, true);
     pthread_cond_broadcast(&w->unpause);
     pthread_mutex_unlock(&w->pausing);
-    claim_freed(w);
+    claimer_freed(&w->claims);
     renew_soon(w);
     pthread_mutex_lock(&w->listening);
     if (w->listener)
@@ -169,13 +175,8 @@ static void reset(cb_worker *w)
     atomic_store(&w->abandoned, 0);
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
-    w->settling.ending = w->effecting.ending = false;
-    for (size_t i = 0; i < w->n_domains; i++) {
-        claim_place *p = &w->claims.places[i];
-        p->hinted = p->hot = false;
-        p->poll_at = p->announced = 0;
-        p->poll_wait = 0;
-    }
+    w->settling.waiting.ending = w->effecting.ending = false;
+    claimer_reset(&w->claims);
 }
 
 static void close_links(cb_worker *w)
@@ -291,7 +292,7 @@ void cb_worker_stop_now(cb_worker *w)
     atomic_fetch_add(&w->abandoned, 1);
     worker_changed(w);
     /* What has an outcome already is written, if that is a matter of a moment. */
-    for (int i = 0; i < 100 && outcomes_count(&w->settling) > 0; i++)
+    for (int i = 0; i < 100 && outcomes_count(&w->settling.waiting) > 0; i++)
         worker_pause(w, 0.01);
 }
 

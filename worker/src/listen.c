@@ -27,7 +27,7 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
         emit(w, CB_LEVEL_INFO, "listen.hears", .connection = link_names[LINK_LISTEN]);
         /* What was sent while nobody listened. */
         for (size_t i = 0; i < w->n_domains; i++)
-            claim_hint(w, i);
+            claimer_hint(&w->claims, i);
     }
     return true;
 }
@@ -48,7 +48,7 @@ static bool listen_on(cb_worker *w, cb_listener *l, cb_error *e)
         for (size_t i = 0; ok && any && i < w->n_domains; i++) {
             if (woken[i]) {
                 metrics_notified(w->metrics);
-                claim_hint(w, i);
+                claimer_hint(&w->claims, i);
             }
         }
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "engine.h"
 
 static const double default_backoff_seconds = 30, default_vt_seconds = 30;
 
@@ -66,12 +67,18 @@ bool served_init(served *d, cb_worker *w, size_t index, const cb_worker_domain_o
     d->threads = calloc((size_t)d->slots, sizeof *d->threads);
     if (!d->threads)
         return cb_fail(e, CB_MEMORY, "no memory for %d slots", d->slots);
-    return registry_init(&d->handlers, d->name, options->sets, options->n_sets, e);
+    cb_receive_options receive = { .worker = w->id,
+                                   .vt_seconds = d->vt_seconds,
+                                   .default_max_attempts = d->max_attempts,
+                                   .default_timeout_seconds = d->timeout_seconds };
+    return cb_receiver_open(d->name, &receive, &d->receiver, e) &&
+           registry_init(&d->handlers, d->name, options->sets, options->n_sets, e);
 }
 
 void served_done(served *d)
 {
     registry_done(&d->handlers);
+    cb_receiver_free(d->receiver);
     free(d->threads);
     free(d->backoff);
     free(d->queue);

@@ -25,6 +25,7 @@ typedef struct served {
     char *name;
     char *queue; /* <domain>__commands */
     registry handlers;
+    cb_receiver *receiver;
 
     /* Settings, fixed after open. */
     int slots;

@@ -7,9 +7,11 @@
 #include <commandbus/uuid.h>
 #include <commandbus/version.h>
 
+#include "claim.h"
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
+#include "settle.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -107,9 +109,8 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     pthread_mutex_init(&w->listening, NULL);
     pthread_mutex_init(&w->renewals.mutex, NULL);
     waiting_init(&w->renewals.changed);
-    outcomes_init(&w->settling);
-    outcomes_init(&w->effecting);
-    outcomes_init(&w->refused);
+    settler_init(&w->settling, w, &command_settling, LINK_SETTLE);
+    outcomes_init(&w->effecting, outcome_bytes);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
     if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e))
@@ -133,7 +134,7 @@ void cb_worker_free(cb_worker *w)
     if (!w)
         return;
     worker_end(w);
-    claims_done(w);
+    claimer_done(&w->claims);
     for (size_t i = 0; i < w->n_domains; i++) {
         drop_jobs(&w->domains[i]);
         served_done(&w->domains[i]);
@@ -141,9 +142,8 @@ void cb_worker_free(cb_worker *w)
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
     metrics_free(w->metrics);
-    outcomes_done(&w->settling);
+    settler_done(&w->settling);
     outcomes_done(&w->effecting);
-    outcomes_done(&w->refused);
     pthread_cond_destroy(&w->renewals.changed);
     pthread_mutex_destroy(&w->renewals.mutex);
     pthread_mutex_destroy(&w->listening);
