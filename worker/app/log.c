@@ -37,7 +37,7 @@ typedef struct {
 static const size_t longest_name = 64;
 
 static const field fields[] = {
-    TEXT(domain, 128),  TEXT(command_id, 40),  TEXT(correlation_id, 64), TEXT(command_type, 128),
+    TEXT(domain, 128),  TEXT(command_id, 40),  TEXT(correlation_id, 64), TEXT(command_type, 128), TEXT(process_id, 40), TEXT(process_type, 128), TEXT(step, 96), TEXT(status, 24),
     INTEGER(lease_no),  INTEGER(attempt),      INTEGER(max_attempts),    TEXT(outcome, 32),
     TEXT(verdict, 32),  TEXT(error_code, 128), TEXT(error, 1024),        TEXT(hint, 512),
     REAL(took_ms),      REAL(retry_seconds),   INTEGER(count),           INTEGER(slots),

@@ -4,6 +4,9 @@
  *                                        │                 effect (outcomes with effects)
  *       watch: timeouts                  renew: leases     keep: heartbeat, samples, house
  *
+ * Commands and processes make the same movement, each with a claimer, slots and a settler of its own;
+ * processes.h names the files of the latter.
+ *
  * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
  * order in which they may be taken: life → domain → queue of outcomes, claimer. None is held while the
  * database is asked. */
@@ -19,6 +22,7 @@
 #include "link.h"
 #include "metrics.h"
 #include "outcomes.h"
+#include "process_domain.h"
 #include "served.h"
 #include "settler.h"
 
@@ -34,6 +38,7 @@ typedef struct {
 typedef enum {
     CHORE_HEARTBEAT,
     CHORE_SAMPLE,
+    CHORE_FIGURES,
     CHORE_HOUSE,
     CHORE_RESTORE,
     CHORES
@@ -42,7 +47,7 @@ typedef enum {
 struct cb_worker {
     char *id, *name, *profile, *host;
     char *url, *listen_url;
-    char *keep_commands, *keep_audit, *keep_archives;
+    char *keep_commands, *keep_audit, *keep_archives, *keep_processes;
     double kill_grace_seconds, unknown_grace_seconds;
     size_t result_limit, stack_bytes;
     cb_event_fn *on_event;
@@ -52,16 +57,20 @@ struct cb_worker {
     double chore_seconds[CHORES];   /* how often; fixed before the start */
     double effect_patience_seconds; /* how long effects may wait for their locks; likewise */
 
+    bool no_commands;
     served *domains;
+    process_domain *processes; /* of each of the domains, perhaps none */
     size_t n_domains;
+    bool runs_processes;  /* there are slots for some */
+    bool moves_processes; /* or else replies to deliver */
     char **sends_to; /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];
 
-    claimer claims;
+    claimer claims, process_claims;
     renewer renewals;
-    settler settling;
+    settler settling, process_settling;
     outcomes effecting;
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
@@ -70,7 +79,7 @@ struct cb_worker {
     pthread_mutex_t pausing; /* for worker_pause, and for who waits until all is drained */
     pthread_cond_t unpause;  /* a job ended while stopping, or one of the flags below was set */
     pthread_mutex_t life;    /* guards what follows, and start against stop */
-    pthread_t threads[8];
+    pthread_t threads[10];
     size_t n_threads;
     bool started;          /* threads are there */
     atomic_bool running;   /* started and not told to stop */
@@ -98,6 +107,9 @@ void job_give_back(job *j);
 void renew_soon(cb_worker *w);
 /* True once a renewal round that began after the call has succeeded; false when the worker ends. */
 bool renew_wait(cb_worker *w);
+
+/* Whether it works over that connection from its start to its end. */
+bool worker_needs(const cb_worker *w, link_name link);
 
 /* Stops now if it runs, and waits for every thread. */
 void worker_end(cb_worker *w);

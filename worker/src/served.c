@@ -19,6 +19,8 @@ static bool copy_settings(served *d, const cb_worker_domain_options *o, cb_error
 {
     d->slots = o->concurrent_messages ? o->concurrent_messages : 5;
     d->places = d->slots + o->prefetch;
+    if (d->worker->no_commands)
+        d->slots = d->places = 0;
     d->fleet_limit = o->fleet_limit ? *o->fleet_limit : -1;
     d->vt_seconds = vt_of(o);
     d->poll_seconds = o->poll_interval_seconds > 0 ? o->poll_interval_seconds : 1;
@@ -64,7 +66,7 @@ bool served_init(served *d, cb_worker *w, size_t index, const cb_worker_domain_o
     waiting_init(&d->work);
     if (!check_settings(options, e) || !copy_settings(d, options, e))
         return false;
-    d->threads = calloc((size_t)d->slots, sizeof *d->threads);
+    d->threads = calloc((size_t)d->slots + 1, sizeof *d->threads);
     if (!d->threads)
         return cb_fail(e, CB_MEMORY, "no memory for %d slots", d->slots);
     cb_receive_options receive = { .worker = w->id,

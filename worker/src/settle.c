@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
 static const int64_t quick_ns = 100000;
 
@@ -52,6 +53,8 @@ void outcome_settled(cb_worker *w, outcome *o)
     metrics_outcome(w->metrics, d->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
                     s->error_code);
     tell(w, j, s);
+    if (j->command->reply_to && w->moves_processes)
+        process_hint_reply(w, j->command->reply_to);
     if (o == &j->own) {
         served_end(d, j);
         return;

@@ -1,9 +1,10 @@
-/* The watching thread: timeouts of handlers. Asks nothing of the database, so that it works when that
+/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it works when that
  * does not. Timeouts are whole seconds, so looking at the next one or once a second is never late. */
 #include <stdio.h>
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
 static void time_out(cb_worker *w, served *d, job *j)
 {
@@ -79,10 +80,13 @@ void *watch_thread(void *worker)
         if (now >= bring_at) {
             /* They keep their places until the database takes them. */
             settler_bring_again(&w->settling);
+            settler_bring_again(&w->process_settling);
             bring_at = next;
         }
         for (size_t i = 0; i < w->n_domains; i++) {
             int64_t due = watch_domain(w, &w->domains[i], now);
+            int64_t step_due = processes_watch(w, &w->processes[i], now);
+            due = step_due < due ? step_due : due;
             next = due < next ? due : next;
         }
         if (atomic_load(&w->stopping)) /* somebody may wait for jobs that were given up just now */
