@@ -17,7 +17,7 @@ write_basic_package_version_file(${generated}/commandbus-config-version.cmake
 install(FILES ${generated}/commandbus-config.cmake ${generated}/commandbus-config-version.cmake
         DESTINATION ${package_dir})
 
-# install_pkg_config(<name>.pc.in): the worker's folder has one too. The prefix is found from where
+# install_pkg_config(<name>.pc.in): the worker's and the process's folders have one too. The prefix is found from where
 # the .pc file lies, so `cmake --install --prefix` may move it.
 function(install_pkg_config template)
     file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})

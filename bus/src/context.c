@@ -89,3 +89,8 @@ size_t cb_context_effects(const cb_context *ctx)
 {
     return ctx->effects ? ctx->effects->count : 0;
 }
+
+const char *cb_context_key(const cb_context *ctx)
+{
+    return ctx->command->command_id.text;
+}

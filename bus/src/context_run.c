@@ -53,15 +53,20 @@ static void forget_last_run(cb_context *ctx)
     ctx->said = CB_SUCCESS;
 }
 
-static cb_outcome call(cb_context *ctx, cb_handler_fn *handler)
+static cb_outcome checked(cb_context *ctx, cb_outcome outcome)
 {
-    cb_outcome outcome = handler(ctx, ctx->command, &ctx->result);
-
-    json_object_put(ctx->data);
-    ctx->data = NULL;
     if (!cb_outcome_name(outcome))
         return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR",
                            "the handler returned %d, which is no outcome", (int)outcome);
+    return outcome;
+}
+
+static cb_outcome call(cb_context *ctx, cb_handler_fn *handler)
+{
+    cb_outcome outcome = checked(ctx, handler(ctx, ctx->command, &ctx->result));
+
+    json_object_put(ctx->data);
+    ctx->data = NULL;
     if (outcome == CB_SUCCESS && ctx->refused_effect)
         return context_say(ctx, CB_PERMANENT, "EFFECT_FAILED", "an effect was refused: %s",
                            ctx->refused_effect);
@@ -75,6 +80,22 @@ static void fill_error(cb_context *ctx, cb_settlement *out)
     out->error_code = said && *ctx->code ? ctx->code : "INTERNAL_ERROR";
     out->error_message = said && *ctx->message ? ctx->message : NULL;
     out->retry_seconds = said ? ctx->retry_seconds : 0;
+}
+
+static void fill(cb_context *ctx, cb_outcome outcome, const char *result, cb_settlement *out)
+{
+    out->domain = ctx->command->domain;
+    out->command_id = ctx->command->command_id;
+    out->lease_no = ctx->command->lease_no;
+    out->outcome = outcome;
+    out->result = result;
+    out->error_code = out->error_message = NULL;
+    out->retry_seconds = 0;
+    if (outcome == CB_SUCCESS)
+        return;
+    drop_success(ctx);
+    if (outcome != CB_INTERRUPTED)
+        fill_error(ctx, out);
 }
 
 void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit,
@@ -91,16 +112,13 @@ void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit
         outcome = text ? CB_SUCCESS : CB_PERMANENT;
     }
 
-    out->domain = ctx->command->domain;
-    out->command_id = ctx->command->command_id;
-    out->lease_no = ctx->command->lease_no;
-    out->outcome = outcome;
-    out->result = text;
-    out->error_code = out->error_message = NULL;
-    out->retry_seconds = 0;
-    if (outcome == CB_SUCCESS)
-        return;
+    fill(ctx, outcome, text, out);
+}
+
+void cb_context_call(cb_context *ctx, cb_call_fn *call_fn, void *arg, cb_settlement *out)
+{
+    forget_last_run(ctx);
+    cb_outcome outcome = checked(ctx, call_fn(ctx, arg));
     drop_success(ctx);
-    if (outcome != CB_INTERRUPTED)
-        fill_error(ctx, out);
+    fill(ctx, outcome, NULL, out);
 }

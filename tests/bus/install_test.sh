@@ -29,7 +29,7 @@ check() {
 by_cmake() {
     cmake -G Ninja -S "$work/program" -B "$work/by-cmake" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_FLAGS="$COMMANDBUS_INSTRUMENT" && cmake --build "$work/by-cmake" &&
-        "$work/by-cmake/program" && "$work/by-cmake/embedding"
+        "$work/by-cmake/program" && "$work/by-cmake/process" && "$work/by-cmake/embedding"
 }
 # by_pkg_config PACKAGE SOURCE...
 by_pkg_config() {
@@ -52,10 +52,14 @@ check "a CMake project finds the package" by_cmake
 check "cc with pkg-config finds the library" by_pkg_config commandbus "$work/program"/*.c
 check "cc with pkg-config finds the worker's engine" \
     by_pkg_config commandbus-worker "$work/program/worker"/*.c
+check "cc with pkg-config finds the process runtime" \
+    by_pkg_config commandbus-process "$work/program/process"/*.c
 check "the library exports cb_ symbols only" \
     only_cb_symbols_are_exported "$library" cb_version_string
 check "the worker's engine exports cb_ symbols only" \
     only_cb_symbols_are_exported "$libdir/libcommandbus-worker.so" cb_level_name
+check "the process runtime exports cb_ symbols only" \
+    only_cb_symbols_are_exported "$libdir/libcommandbus-process.so" cb_fields_new
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -64,6 +64,9 @@ CB_API cb_outcome cb_interrupted(cb_context *ctx);
 
 /* The payload, parsed: always an object. Borrowed, until the handler returns. */
 CB_API json_object *cb_context_data(cb_context *ctx);
+/* The idempotency key of what runs: of a command its id, of a step (process, step). The same on every
+ * attempt: give it to whoever is called. Borrowed. */
+CB_API const char *cb_context_key(const cb_context *ctx);
 CB_API int cb_context_attempt(const cb_context *ctx); /* 1 for the first run */
 CB_API int cb_context_max_attempts(const cb_context *ctx);
 CB_API bool cb_context_is_last_attempt(const cb_context *ctx);

@@ -36,6 +36,7 @@ typedef struct {
     int version; /* the highest that wrote it, 0 for none */
     int64_t lease_no;
     int64_t settle_no;
+    int unsettled; /* claims without an outcome before this one */
     int64_t inbox_seq;
     int64_t now_ms; /* of the claim */
     int64_t created_ms, deadline_ms, retry_ms, wait_timeout_ms;

@@ -42,6 +42,8 @@ CREATE TABLE commandbus.process (
     completed_at    timestamptz,
     -- Set while it waits for an operator.
     tsq_at          timestamptz,
+    -- Claims since it was last settled: one that kills its workers must not do so for ever.
+    unsettled       integer     NOT NULL DEFAULT 0,
     -- The last number given to something in its inbox.
     inbox_seq       integer     NOT NULL DEFAULT 0,
     -- The highest version of its type that wrote it; 0 before the first.

@@ -47,7 +47,7 @@ typedef enum {
 
 #define CB_SECONDS(n) ((int64_t)(n)*1000)
 #define CB_MINUTES(n) ((int64_t)(n)*60000)
-#define CB_HOURS(n) ((int64_t)(n)*3600000)
+#define CB_HOURS(n)   ((int64_t)(n)*3600000)
 
 /* ---- the functions of a process type; `state` is its struct ---- */
 
@@ -64,10 +64,6 @@ typedef bool cb_request_fn(const void *state, json_object *data);
 typedef bool cb_take_fn(void *state, json_object *result);
 /* Takes an asynchronous response into the state. False: refused; recorded, the state stays. */
 typedef bool cb_response_fn(void *state, json_object *payload);
-/* What else may be called by a step's code: */
-/* The idempotency key of a step, (process, step): the same on every attempt. Give it to whoever is called. */
-CB_API const char *cb_context_key(const cb_context *ctx);
-
 /* ---- steps ---- */
 
 /* What is left out takes its default in []. */
@@ -76,7 +72,7 @@ typedef struct {
     int64_t retry_delay_ms; /* doubles with each attempt, 5 min at most [1000] */
     int64_t timeout_ms;     /* of one attempt [30000] */
     cb_step_fn *compensate; /* undoes it if the process has to be undone [nothing to undo] */
-    bool local;             /* no outside effect: no checkpoint of its own, may run again after a crash */
+    bool local; /* no outside effect: no checkpoint of its own, may run again after a crash */
 } cb_step_options;
 
 /* Runs `run` once and for all. Names are unique within a process. */
@@ -163,7 +159,7 @@ typedef struct {
 typedef struct cb_process_type {
     const char *name;   /* required: a letter, then letters, digits, _ . - */
     const char *domain; /* required */
-    int version;        /* [1] grows with the code; older workers leave alone what a newer one wrote */
+    int version; /* [1] grows with the code; older workers leave alone what a newer one wrote */
     const cb_fields *state; /* required */
     cb_execute_fn *execute; /* required */
     const cb_response *responses;

@@ -3,8 +3,8 @@
 #define COMMANDBUS_RUN_H
 
 #include <commandbus/process.h>
-#include <commandbus/process_row.h>
 #include <commandbus/process_request.h>
+#include <commandbus/process_row.h>
 
 /* What `command-steps.<name>` of the configuration says. What is NULL or 0 it leaves to the code. */
 typedef struct {
@@ -48,6 +48,8 @@ typedef struct {
     void (*stepping)(void *arg, const char *name, int64_t timeout_ms);
     bool (*is_lost)(void *arg);     /* NULL: never */
     bool (*is_stopping)(void *arg); /* NULL: never */
+    double
+        lease_seconds; /* a checkpoint renews the lease for so long; 0: somebody else renews it */
 } cb_run_host;
 
 /* One run: of a process from its claim until it suspends or ends. May be used again for the next one by the
@@ -64,10 +66,11 @@ typedef struct {
     const char *status;               /* the one it leaves with */
     const char *error_code;           /* NULL when there is none */
     const char *error_message;
-    int steps;       /* that ran, compensations too */
-    int replayed;    /* records that were passed */
-    int sent;        /* commands */
-    bool lost;       /* a checkpoint failed: nothing is to be settled */
+    int steps;          /* that ran, compensations too */
+    int replayed;       /* records that were passed */
+    int sent;           /* commands */
+    bool lost;          /* a checkpoint failed: nothing is to be settled */
+    const char *misuse; /* what the code did that it must not, for the log; NULL: nothing */
 } cb_run_result;
 
 /* Runs a claimed process until it suspends or ends. Never fails: what goes wrong is how it ends. The row is
@@ -92,9 +95,9 @@ typedef struct {
 /* Starts a process of one of `types` with a copy of `state`. Always gives its id; how it went is in the
  * database (and for people in *status, unless NULL: static storage), not in the result: false only when it
  * could not be started at all. `worker` names the caller in leases [host-pid]. */
-#define cb_process_start(db, types, type, state, id, status, e, ...)            \
-    cb_process_start_with((db), (types), (type), (state),                       \
-                          &(cb_start_options){ __VA_ARGS__ }, (id), (status), (e))
+#define cb_process_start(db, types, type, state, id, status, e, ...)                          \
+    cb_process_start_with((db), (types), (type), (state), &(cb_start_options){ __VA_ARGS__ }, \
+                          (id), (status), (e))
 CB_API bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char *type,
                                   const void *state, const cb_start_options *options, cb_uuid *id,
                                   const char **status, cb_error *e) CB_NODISCARD;

@@ -1,0 +1,332 @@
+/* Command steps: sent with the settle that suspends, resumed by the reply. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+/* The reason of a cancel that the runtime itself asked for: no decision of anybody's. */
+static const char our_cancel[] = "commandbus: its process does not wait for it any more";
+
+/* ---- sending ---- */
+
+bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
+                  int max_attempts, int timeout_seconds)
+{
+    OWNED(json_object) data = data_adopted;
+    json_object *o = json_object_new_object();
+    char key[512];
+
+    if (!o || !data) {
+        json_object_put(o);
+        return false;
+    }
+    r->send_no++;
+    snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no);
+    r->command_id = cb_uuid_from_name(&p->row->process_id, key);
+    r->status = RECORD_WAITING;
+    r->attempts++;
+    r->dirty = true;
+    put_text(o, "domain", r->domain);
+    put_text(o, "command_type", r->command_type);
+    put_text(o, "command_id", r->command_id.text);
+    put_shared(o, "data", data);
+    if (max_attempts > 0)
+        put_int(o, "max_attempts", max_attempts);
+    if (timeout_seconds > 0)
+        put_int(o, "timeout_seconds", timeout_seconds);
+    json_object_array_add(p->commands, o);
+    p->sent++;
+    return true;
+}
+
+void command_cancel(cb_process *p, const record *r, const char *why)
+{
+    json_object *o = json_object_new_object();
+
+    (void)why;
+    if (!o)
+        return;
+    put_text(o, "domain", r->domain);
+    put_text(o, "command_id", r->command_id.text);
+    put_text(o, "reason", our_cancel);
+    json_object_array_add(p->cancels, o);
+}
+
+/* ---- replies ---- */
+
+const char *reply_text(const inbox_item *reply, const char *key)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(reply->payload, key, &value) && value
+               ? json_object_get_string(value)
+               : NULL;
+}
+
+static json_object *reply_result(const inbox_item *reply)
+{
+    json_object *value = NULL;
+
+    json_object_object_get_ex(reply->payload, "result", &value);
+    return value;
+}
+
+static bool is_final(const inbox_item *reply)
+{
+    json_object *value = NULL;
+
+    return !json_object_object_get_ex(reply->payload, "final", &value) ||
+           json_object_get_boolean(value);
+}
+
+bool reply_is_our_cancel(const inbox_item *reply)
+{
+    const char *reason = reply_text(reply, "reason");
+
+    return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, our_cancel) == 0;
+}
+
+static bool is_reply_to(const inbox_item *item, const record *r)
+{
+    const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
+
+    return id && !item->consumed && r->command_id.text[0] &&
+           strcasecmp(id, r->command_id.text) == 0;
+}
+
+/* No order is promised between replies: of two the final one counts. */
+inbox_item *command_reply(cb_process *p, const record *r, bool *final)
+{
+    inbox_item *found = NULL;
+
+    *final = false;
+    for (size_t i = 0; i < p->n_inbox && !*final; i++) {
+        inbox_item *item = &p->inbox[i];
+        if (!is_reply_to(item, r))
+            continue;
+        found = item;
+        *final = is_final(item);
+    }
+    return found;
+}
+
+void command_consume(cb_process *p, const record *r)
+{
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        if (is_reply_to(&p->inbox[i], r))
+            p->inbox[i].consumed = true;
+    }
+}
+
+/* ---- cb_command_step ---- */
+
+typedef struct {
+    const char *name;
+    cb_request_fn *request;
+    cb_take_fn *take;
+    cb_command_options options; /* with what the configuration says */
+} command_call;
+
+static void route(const cb_process *p, command_call *c)
+{
+    const cb_step_route *r = types_route(p->types, c->name);
+    cb_command_options *o = &c->options;
+
+    if (!r)
+        return;
+    o->domain = r->domain ? r->domain : o->domain;
+    o->command_type = r->command_type ? r->command_type : o->command_type;
+    o->timeout_seconds = r->timeout_seconds > 0 ? r->timeout_seconds : o->timeout_seconds;
+    o->max_attempts = r->max_attempts > 0 ? r->max_attempts : o->max_attempts;
+    o->wait_timeout_ms = r->wait_timeout_ms > 0 ? r->wait_timeout_ms : o->wait_timeout_ms;
+}
+
+/* Calls one of the functions that build data; NULL when it refuses. */
+static json_object *build(cb_process *p, cb_request_fn *request, const char *name)
+{
+    json_object *data = json_object_new_object();
+
+    if (!data || !request)
+        return data;
+    whereabouts was = function_enter(p, name);
+    bool built = request(p->state, data);
+    if (!function_return(p, was) && built)
+        return data;
+    json_object_put(data);
+    return NULL;
+}
+
+static cb_flow wait_for_reply(cb_process *p, const record *r)
+{
+    p->status = "WAITING_FOR_ASYNC";
+    run_wait_for(p, r);
+    return call_leave(p, LEFT_WAITING);
+}
+
+static cb_flow send(cb_process *p, record *r, const command_call *c)
+{
+    const cb_command_options *o = &c->options;
+    json_object *data;
+
+    if (!o->domain || !o->command_type)
+        return run_park(p, "PERMANENT_FAILURE",
+                        "command step '%s' does not know where to go: set command-steps.%s.domain "
+                        "and .command-type, then retry",
+                        c->name, c->name);
+    if (!(data = build(p, c->request, c->name)))
+        return run_park(p, "PERMANENT_FAILURE", "the request of command step '%s' cannot be built",
+                        c->name);
+    if (!record_set_text(&r->domain, o->domain) ||
+        !record_set_text(&r->command_type, o->command_type) ||
+        !command_send(p, r, "command", data, o->max_attempts, o->timeout_seconds))
+        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
+    r->timeout_at = 0;
+    r->timeout_ms = o->wait_timeout_ms > 0 ? o->wait_timeout_ms : type_wait_timeout_ms(p->type);
+    return wait_for_reply(p, r);
+}
+
+/* What undoes it, with its data: decided now that its result is known. */
+static bool owe(cb_process *p, record *r, const command_call *c)
+{
+    const cb_command_options *o = &c->options;
+    json_object *data;
+
+    if (!o->compensate && !o->compensate_command)
+        return true;
+    r->owes = json_object_new_object();
+    if (o->compensate) {
+        put(r->owes, "inline", json_object_new_boolean(true));
+        return true;
+    }
+    data = o->compensate_request ? build(p, o->compensate_request, c->name)
+           : json_object_is_type(r->result, json_type_object) ? json_object_get(r->result)
+                                                              : json_object_new_object();
+    if (!data)
+        return false;
+    put_text(r->owes, "domain", r->domain);
+    put_text(r->owes, "command_type", o->compensate_command);
+    put(r->owes, "data", data);
+    return true;
+}
+
+static void register_owed(cb_process *p, const record *r, const command_call *c)
+{
+    if (c->options.compensate || c->options.compensate_command)
+        saga_owe(p, r, c->options.compensate, &(cb_step_options){ 0 });
+}
+
+static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const inbox_item *reply)
+{
+    json_object_put(r->result);
+    r->result = json_object_get(reply_result(reply));
+    whereabouts was = function_enter(p, r->name);
+    bool taken = !c->take || c->take(p->state, r->result);
+    if (function_return(p, was) || !taken) {
+        state_restore(p);
+        return run_park(p, "PERMANENT_FAILURE",
+                        "command step '%s': its result is not what the code takes; command %s is "
+                        "COMPLETED",
+                        c->name, r->command_id.text);
+    }
+    command_consume(p, r);
+    call_complete(p, r);
+    if (!owe(p, r, c))
+        return run_park(p, "PERMANENT_FAILURE", "command step '%s': what undoes it cannot be built",
+                        c->name);
+    register_owed(p, r, c);
+    return p->left ? CB_LEAVE : CB_NEXT;
+}
+
+/* The command has ended without a success. */
+static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item *reply)
+{
+    const char *code = reply_text(reply, "error_code"), *type = reply_text(reply, "error_type");
+    const char *message = reply_text(reply, "error_message"), *reason = reply_text(reply, "reason");
+    bool canceled = strcmp(reply->name, "CANCELED") == 0;
+
+    r->status = RECORD_FAILED;
+    r->dirty = true;
+    record_set_text(&r->error_code, canceled ? "CANCELED" : code ? code : "FAILED");
+    record_set_text(&r->error_message, canceled ? reason : message);
+    command_consume(p, r);
+    if (p->purpose != FORWARD) {
+        r->status = RECORD_ABANDONED;
+        return call_leave(p, LEFT_FRONTIER);
+    }
+    if (canceled && reply_is_our_cancel(reply))
+        return send(p, r, c); /* it timed out, and an operator wants it tried again */
+    if (canceled || (type && strcmp(type, "BUSINESS_RULE") == 0)) {
+        run_fail_text(p, r->error_code, "%s", r->error_message ? r->error_message : "");
+        return call_leave(p, LEFT_BUSINESS);
+    }
+    return run_park(p, "PERMANENT_FAILURE", "command step '%s': command %s failed: %s: %s", c->name,
+                    r->command_id.text, r->error_code, message ? message : "no message");
+}
+
+static cb_flow still_out(cb_process *p, record *r, const command_call *c)
+{
+    if (p->purpose != FORWARD)
+        return call_leave(p, LEFT_FRONTIER);
+    if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
+        command_cancel(p, r, "timeout");
+        run_event(p, "WAIT_TIMEOUT", c->name, NULL);
+        run_wait_for(p, r);
+        return run_park(p, "COMMAND_STEP_TIMEOUT",
+                        "command step '%s' got no final reply in time from command %s", c->name,
+                        r->command_id.text);
+    }
+    if (r->timeout_at == 0 && r->timeout_ms == 0) { /* an operator has given it new time */
+        r->timeout_ms = c->options.wait_timeout_ms > 0 ? c->options.wait_timeout_ms
+                                                       : type_wait_timeout_ms(p->type);
+        r->dirty = true;
+    }
+    return wait_for_reply(p, r);
+}
+
+static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
+{
+    bool final;
+    inbox_item *reply = command_reply(p, r, &final);
+
+    if (!reply)
+        return still_out(p, r, c);
+    if (final && strcmp(reply->name, "SUCCESS") == 0) {
+        r->dirty = true;
+        return succeeded(p, r, c, reply);
+    }
+    if (final)
+        return ended(p, r, c, reply);
+    if (p->purpose != FORWARD)
+        return call_leave(p, LEFT_FRONTIER);
+    command_consume(p, r);
+    run_wait_for(p, r);
+    return run_park(p, "COMMAND_IN_TSQ",
+                    "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "
+                    "%s",
+                    c->name, r->command_id.text, r->domain,
+                    reply_text(reply, "error_code") ? reply_text(reply, "error_code") : "");
+}
+
+cb_flow cb_command_step_with(cb_process *p, const char *name, cb_request_fn *request,
+                             cb_take_fn *take, const cb_command_options *options)
+{
+    record *r = NULL;
+    command_call c = { name, request, take, *options };
+    entry at = call_enter(p, KIND_COMMAND, name, &r);
+
+    if (at == REFUSED)
+        return CB_LEAVE;
+    if (at == PASSED) {
+        register_owed(p, r, &c);
+        return CB_NEXT;
+    }
+    route(p, &c);
+    if (at == OPEN && r->status == RECORD_WAITING)
+        return look_for_reply(p, r, &c);
+    if (p->purpose != FORWARD)
+        return call_leave(p, LEFT_FRONTIER);
+    r = call_open(p, r, KIND_COMMAND, name);
+    return r ? send(p, r, &c) : CB_LEAVE;
+}

@@ -1,0 +1,307 @@
+/* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and what has
+ * arrived, so that a process woken for nothing goes back to sleep as it was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+enum {
+    MOST_UNSETTLED_CLAIMS = 5
+};
+
+static bool is(const char *a, const char *b)
+{
+    return a && strcmp(a, b) == 0;
+}
+
+static bool is_over(const char *status)
+{
+    return is(status, "COMPLETED") || is(status, "COMPENSATED") || is(status, "CANCELED") ||
+           is(status, "FAILED");
+}
+
+/* As it was: nothing but what is already noted changes. */
+static void stay(cb_process *p)
+{
+    p->status = p->row->status;
+    p->retry_at = p->row->retry_ms;
+    p->timeout_at = p->row->wait_timeout_ms;
+    p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
+}
+
+/* ---- forward ---- */
+
+static void complete(cb_process *p)
+{
+    if (!p->responses_taken)
+        responses_take(p, 0);
+    if (p->left)
+        return;
+    if (p->type->type->on_completed)
+        p->type->type->on_completed(p->state);
+    p->state_changed = true;
+    run_end(p, "COMPLETED");
+}
+
+static void forward(cb_process *p)
+{
+    p->status = "EXECUTING";
+    record_set_text(&p->error_code, NULL);
+    record_set_text(&p->error_message, NULL);
+    record_set_text(&p->wait, NULL);
+    run_execute(p, FORWARD);
+    switch (p->left) {
+    case NOT_LEFT:
+        complete(p);
+        break;
+    case LEFT_YIELDING:
+        p->status = "PENDING";
+        p->wake = WAKE_NOW;
+        break;
+    case LEFT_BUSINESS: {
+        char *code = p->error_code, *message = p->error_message;
+        p->error_code = p->error_message = NULL;
+        leave_begin(p, "COMPENSATE", "COMPENSATED", code, message, false);
+        free(code);
+        free(message);
+        break;
+    }
+    case LEFT_DEADLINE:
+        leave_for_deadline(p);
+        break;
+    case LEFT_WAITING:
+    case LEFT_RETRYING:
+    case LEFT_PARKED:
+    case LEFT_FRONTIER:
+    case LEFT_LOST:
+        break;
+    }
+}
+
+static bool must_wait_for_retry(const cb_process *p)
+{
+    return p->row->retry_ms > run_now_ms(p) &&
+           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING"));
+}
+
+static void go_on(cb_process *p)
+{
+    if (must_wait_for_retry(p))
+        stay(p);
+    else if (p->leaving)
+        leave_go_on(p);
+    else if (run_is_overdue(p))
+        leave_for_deadline(p);
+    else
+        forward(p);
+}
+
+/* ---- the troubleshooting queue ---- */
+
+/* The record whose command it waits for. */
+static record *waiting_record(cb_process *p)
+{
+    for (size_t i = p->n_records; i > 0; i--) {
+        record *r = &p->records[i - 1];
+        if (r->status == RECORD_WAITING && r->command_id.text[0])
+            return r;
+    }
+    return NULL;
+}
+
+/* A final reply to what it was parked for goes on without an operator. */
+static bool reply_resumes(cb_process *p)
+{
+    static const char *const codes[] = { "COMMAND_IN_TSQ", "COMMAND_STEP_TIMEOUT",
+                                         "OUTCOME_UNKNOWN", "COMPENSATION_FAILED" };
+    const record *r = waiting_record(p);
+    bool final = false;
+    const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
+
+    if (!final || (reply_is_our_cancel(reply) && !p->leaving))
+        return false;
+    for (size_t i = 0; i < CB_COUNT(codes); i++) {
+        if (is(p->row->error_code, codes[i]))
+            return true;
+    }
+    return false;
+}
+
+static inbox_item *operator_request(cb_process *p)
+{
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        if (p->inbox[i].kind == INBOX_OPERATOR && !p->inbox[i].consumed)
+            return &p->inbox[i];
+    }
+    return NULL;
+}
+
+static record *record_request(cb_process *p, inbox_item *request)
+{
+    record *r = run_append(p, KIND_OPERATOR, request->name);
+
+    request->consumed = true;
+    if (!r)
+        return NULL;
+    r->status = RECORD_COMPLETED;
+    r->result = json_object_get(request->payload);
+    return r;
+}
+
+static bool asked_for(const inbox_item *request, const char *key)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(request->payload, key, &value) &&
+           json_object_get_boolean(value);
+}
+
+/* Attempts are counted anew, and a wait gets its whole time again. */
+static void begin_anew(record *r)
+{
+    if (!r)
+        return;
+    r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
+    r->timeout_at = 0;
+    if (r->status == RECORD_STARTED)
+        r->status = RECORD_RETRY;
+    r->dirty = true;
+}
+
+static void retry(cb_process *p, inbox_item *request)
+{
+    record *r = NULL;
+
+    if (!record_request(p, request)) {
+        run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+        return;
+    }
+    for (size_t i = p->n_records; i > 0 && !r; i--) {
+        if (p->records[i - 1].kind == KIND_COMPENSATION && record_is_open(&p->records[i - 1]))
+            r = &p->records[i - 1];
+    }
+    begin_anew(r ? r : run_open_record(p));
+    p->status = "PENDING";
+    go_on(p);
+}
+
+/* Whoever cancels or completes has looked: a step whose end nobody knows does not hold it up, nor does a
+ * command once its outcome was waited for in vain. */
+static bool is_forced(cb_process *p, const inbox_item *request)
+{
+    const char *code = reply_text(request, "error_code");
+    const record *open = run_open_record(p);
+
+    return is(code, "OUTCOME_UNKNOWN") || (open && open->kind == KIND_STEP);
+}
+
+static void cancel(cb_process *p, inbox_item *request)
+{
+    bool forced = is_forced(p, request), undo = asked_for(request, "run_compensations");
+    const char *reason = reply_text(request, "reason");
+
+    record_request(p, request);
+    if (undo && is(p->phase, "COMPENSATING"))
+        for (size_t i = 0; i < p->n_records; i++)
+            if (p->records[i].kind == KIND_COMPENSATION && record_is_open(&p->records[i]))
+                begin_anew(&p->records[i]);
+    leave_begin(p, undo ? "COMPENSATE" : "END", "CANCELED", "CANCELED", reason, forced);
+}
+
+/* False: the overrides are no state. */
+static bool override(cb_process *p, const inbox_item *request, record *r, cb_error *e)
+{
+    json_object *overrides = NULL;
+
+    if (!json_object_object_get_ex(request->payload, "overrides", &overrides) || !overrides)
+        return true;
+    if (!cb_fields_patch(p->type->type->state, p->state, overrides, e)) {
+        (void)run_latest_state(p, &(cb_error){ 0 });
+        return false;
+    }
+    json_object_object_foreach(overrides, key, value)
+    {
+        if (p->unknown && json_object_object_get_ex(p->unknown, key, NULL))
+            json_object_object_add(p->unknown, key, json_object_get(value));
+    }
+    r->patch = json_object_get(overrides);
+    p->state_changed = true;
+    return cb_fields_copy(p->type->type->state, p->base, p->state);
+}
+
+static void complete_by_operator(cb_process *p, inbox_item *request)
+{
+    cb_error e = { .message = "no memory" };
+    bool forced = is_forced(p, request);
+    record *r = record_request(p, request);
+
+    if (!r || !override(p, request, r, &e)) {
+        stay(p);
+        run_fail_text(p, p->row->error_code ? p->row->error_code : "PERMANENT_FAILURE",
+                      "the overrides do not fit the state: %s (before: %s)", e.message,
+                      p->row->error_message ? p->row->error_message : "");
+        return;
+    }
+    leave_begin(p, "END", "COMPLETED", NULL, NULL, forced);
+}
+
+static void obey(cb_process *p, inbox_item *request)
+{
+    if (is(request->name, "RETRY"))
+        retry(p, request);
+    else if (is(request->name, "CANCEL"))
+        cancel(p, request);
+    else if (is(request->name, "COMPLETE"))
+        complete_by_operator(p, request);
+    else {
+        request->consumed = true;
+        stay(p);
+    }
+}
+
+/* ---- what is left in the inbox ---- */
+
+/* Replies that nobody waits for: late, doubled, or of a command that this process never sent. */
+static void sort_out_replies(cb_process *p)
+{
+    const record *waiting = waiting_record(p);
+
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        inbox_item *item = &p->inbox[i];
+        const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
+        if (item->consumed || item->kind != INBOX_REPLY ||
+            (waiting && is(id, waiting->command_id.text)))
+            continue;
+        json_object *details = json_object_new_object();
+        put_text(details, "command_id", id);
+        put_text(details, "outcome", item->name);
+        run_event(p, "LATE_REPLY", NULL, details);
+        item->consumed = true;
+    }
+}
+
+void run_decide(cb_process *p)
+{
+    inbox_item *request = operator_request(p);
+
+    if (is_over(p->status)) {
+        responses_take_late(p);
+        if (request)
+            request->consumed = true;
+        stay(p);
+    } else if (request) {
+        obey(p, request);
+    } else if (p->row->unsettled >= MOST_UNSETTLED_CLAIMS) {
+        run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+                 "it was claimed %d times in a row and no worker came back with an outcome: it "
+                 "seems to end its workers",
+                 p->row->unsettled);
+    } else if (is(p->status, "WAITING_FOR_TSQ") && !reply_resumes(p)) {
+        stay(p);
+    } else {
+        go_on(p);
+    }
+    if (p->left != LEFT_LOST)
+        sort_out_replies(p);
+}

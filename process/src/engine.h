@@ -1,0 +1,229 @@
+/* A run from inside: what its parts share.
+ *
+ *     load ─▶ decide ─▶ forward: execute() over the records ─▶ suspended, parked, done … ─▶ item
+ *                  └──▶ leave: a command's outcome, then compensate or end ──────────────▶ item
+ *
+ * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
+ * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
+ * step.c, wait.c, command.c, side_effect.c, change.c   the calls that execute() makes
+ * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
+ * saga.c     undoing in reverse order what the records owe
+ * item.c     what the run came to, as one JSON object for settle_processes
+ *
+ * A run belongs to one thread. */
+#ifndef PROCESS_ENGINE_H
+#define PROCESS_ENGINE_H
+
+#include <commandbus/host.h>
+#include <commandbus/run.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "names.h"
+#include "record.h"
+#include "types.h"
+
+/* Where the code of the process is just now. */
+typedef enum {
+    OUTSIDE,    /* no call is in order: p was kept, or is not given yet */
+    IN_EXECUTE, /* calls are in order */
+    IN_STEP,    /* a function of the process runs: calls are out of order */
+} whereabouts;
+
+/* What execute() is run for. */
+typedef enum {
+    FORWARD, /* to go on */
+    REBUILD, /* to learn what is owed: passes records, takes a command's final reply, runs no step */
+    CHECK,   /* to compare code and records, nothing else */
+} purpose;
+
+/* Why execute() was left before its end. */
+typedef enum {
+    NOT_LEFT,
+    LEFT_WAITING,  /* for a reply or a condition */
+    LEFT_RETRYING, /* a step will be tried again */
+    LEFT_YIELDING, /* the worker ends: another one goes on */
+    LEFT_PARKED,   /* for an operator */
+    LEFT_BUSINESS, /* the business said no */
+    LEFT_DEADLINE, /* it has passed */
+    LEFT_FRONTIER, /* REBUILD and CHECK: nothing more is recorded */
+    LEFT_LOST,     /* the lease: nothing more counts */
+} departure;
+
+typedef enum {
+    WAKE_NEVER,
+    WAKE_TIMERS,
+    WAKE_NOW
+} wake;
+
+/* Something that execute() has registered to be undone. */
+typedef struct {
+    int ordinal;
+    cb_step_fn *run; /* NULL: by a command */
+    cb_step_options options;
+} owed;
+
+struct cb_process {
+    /* ---- of the run ---- */
+    const cb_process_types *types;
+    const type_entry *type;
+    const cb_process_row *row;
+    const cb_run_host *host;
+    void *host_arg;
+    pthread_t thread;
+    _Atomic whereabouts where;
+    int64_t began_ms; /* our clock, at the claim */
+    double vt_seconds;
+
+    /* ---- the state, as execute() sees it ---- */
+    void *state;
+    void *base;           /* as of the last record: what changed since is not recorded yet */
+    json_object *unknown; /* fields that this program does not know: they survive */
+    bool state_changed;   /* since the last settle */
+
+    /* ---- what is known ---- */
+    record *records;
+    size_t n_records, room;
+    size_t n_settled; /* so many of them are in the database */
+    size_t cursor;    /* the next one to be passed */
+    json_object *inbox_json;
+    inbox_item *inbox;
+    size_t n_inbox;
+    names called; /* by this execution of execute() */
+    owed *owed;
+    size_t n_owed, owed_room;
+
+    /* ---- this execution of execute() ---- */
+    purpose purpose;
+    departure left;
+    bool responses_taken;
+    const char *in_step;     /* the name, while IN_STEP */
+    bool misused;            /* a call was made in there */
+    atomic_bool from_abroad; /* a call was made from another thread */
+
+    /* ---- what it comes to ---- */
+    const char *status;
+    const char *phase;
+    char *step, *wait;
+    char *error_code, *error_message;
+    json_object *leaving;
+    json_object *commands, *cancels, *events;
+    int64_t retry_ms, retry_at, timeout_ms, timeout_at;
+    wake wake;
+    bool deadline_spent;
+    int64_t settle_no;
+    char *stray; /* what somebody did with p outside of execute() */
+    char *item;  /* the text of the last settlement */
+    int steps, replayed, sent;
+};
+
+/* ---- time ---- */
+int64_t clock_ms(void);
+/* commandbus.now() as the claim had it, and what has passed since. */
+int64_t run_now_ms(const cb_process *p);
+bool run_is_overdue(const cb_process *p); /* the deadline has passed and has had no effect yet */
+
+bool run_is_stopping(const cb_process *p);
+
+/* ---- load.c ---- */
+/* False with a reason when the row cannot be understood. */
+bool run_load(cb_process *p, cb_error *e);
+void run_clear(cb_process *p);
+/* The last whole state, as the row has it. */
+bool run_latest_state(cb_process *p, cb_error *e);
+/* A new record at the end. NULL without memory: the process is then parked. Moves the others: pointers to
+ * records end with it. */
+record *run_append(cb_process *p, record_kind kind, const char *name);
+/* The record that waits, is being tried or has failed: the frontier. NULL: none. */
+record *run_open_record(cb_process *p);
+record *run_at(cb_process *p, int ordinal);
+
+/* ---- decide.c ---- */
+void run_decide(cb_process *p);
+
+/* ---- replay.c ---- */
+/* Runs execute() for a purpose, from the initial state. */
+void run_execute(cb_process *p, purpose why);
+
+typedef enum {
+    PASSED,  /* it is recorded: its patch is applied, go on */
+    OPEN,    /* it is recorded, but has no end: *r */
+    NEW,     /* nothing is recorded: the frontier */
+    REFUSED, /* leave execute() */
+} entry;
+/* Every call of execute() begins here. */
+entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
+/* Opens or re-opens a record at the frontier: what changed before it is its opening. */
+record *call_open(cb_process *p, record *r, record_kind kind, const char *name);
+/* Gives it its end: what changed since is its patch. */
+void call_complete(cb_process *p, record *r);
+/* Leaves execute(). */
+cb_flow call_leave(cb_process *p, departure why);
+/* Around every function of the process but execute(): calls of p in there are refused. The second is true
+ * when there were some. */
+whereabouts function_enter(cb_process *p, const char *name);
+bool function_return(cb_process *p, whereabouts was);
+/* What the state was as of the last record. */
+void state_restore(cb_process *p);
+/* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
+void responses_take(cb_process *p, int during);
+/* Of a process that is at its end: applied to the state, told as late. */
+void responses_take_late(cb_process *p);
+
+/* ---- outcome.c: how a run ends ---- */
+void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
+/* Into the troubleshooting queue. */
+cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
+void run_event(cb_process *p, const char *event, const char *name, json_object *details_adopted);
+void run_stray(cb_process *p, const char *fmt, ...) CB_PRINTF(2, 3);
+/* Suspended: what it waits for, and until when. */
+void run_wait_for(cb_process *p, const record *r);
+void run_end(cb_process *p, const char *status);
+
+/* ---- step.c ---- */
+/* One attempt of a function, for steps and for compensations; the record says how it went. */
+typedef enum {
+    TRIED_DONE,
+    TRIED_AGAIN,     /* RETRY, with p->retry_ms */
+    TRIED_EXHAUSTED, /* the record has the error; attempts are used up */
+    TRIED_FAILED,    /* likewise; permanent */
+    TRIED_DECLINED,  /* a business rule */
+    TRIED_YIELDED,   /* not begun, or given back */
+    TRIED_LOST,
+} tried;
+tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_options *options,
+               const char *key_prefix);
+/* True when its last attempt began and nobody knows how it ended, and it may not begin again. */
+bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options);
+
+/* ---- command.c ---- */
+/* Puts a command of this record into what is sent with the next settle. */
+bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
+                  int max_attempts, int timeout_seconds);
+/* The reply to this record's command that decides, final before not final. NULL: none yet. *final tells. */
+inbox_item *command_reply(cb_process *p, const record *r, bool *final);
+const char *reply_text(const inbox_item *reply, const char *key);
+/* Everything that has come for this command is read. */
+void command_consume(cb_process *p, const record *r);
+/* Asks for a command that nobody has received yet to be canceled. */
+void command_cancel(cb_process *p, const record *r, const char *reason);
+bool reply_is_our_cancel(const inbox_item *reply);
+
+/* ---- leave.c ---- */
+/* Gives up going forward: to "COMPENSATE" or straight to "END", and which end it takes. */
+void leave_begin(cb_process *p, const char *to, const char *end, const char *code,
+                 const char *message, bool forced);
+void leave_go_on(cb_process *p);
+void leave_for_deadline(cb_process *p);
+
+/* ---- saga.c ---- */
+void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
+void saga_go_on(cb_process *p);
+
+/* ---- item.c ---- */
+/* The settlement of what is not settled yet. False without memory. */
+bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret);
+/* Makes everything so far durable. False: lost. */
+bool run_checkpoint(cb_process *p);
+
+#endif

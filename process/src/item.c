@@ -1,0 +1,150 @@
+/* What a run came to, as settle_processes takes it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+static const char *const wake_names[] = { "NEVER", "TIMERS", "NOW" };
+
+static json_object *state_json(const cb_process *p)
+{
+    json_object *o = cb_fields_write(p->type->type->state, p->state);
+
+    if (o && p->unknown) {
+        json_object_object_foreach(p->unknown, key, value)
+            json_object_object_add(o, key, json_object_get(value));
+    }
+    return o;
+}
+
+/* What is said with every settle; what is left out is NULL there. */
+static void put_row(json_object *o, const cb_process *p)
+{
+    put_text(o, "process_id", p->row->process_id.text);
+    put_int(o, "lease_no", p->row->lease_no);
+    put_int(o, "settle_no", p->settle_no);
+    put_int(o, "version", p->type ? type_version(p->type->type) : 0);
+    put_text(o, "status", p->status);
+    put_text(o, "phase", p->phase);
+    put_text(o, "step", p->step);
+    put_text(o, "wait", p->wait);
+    put_text(o, "error_code", p->error_code);
+    put_text(o, "error_message", p->error_message);
+    put_shared(o, "leaving", p->leaving);
+    put(o, "deadline_spent", json_object_new_boolean(p->deadline_spent));
+    put_int(o, "seen", p->row->inbox_seq);
+    if (p->state_changed)
+        put(o, "state", state_json(p));
+}
+
+static void put_timers(json_object *o, const cb_process *p)
+{
+    put_text(o, "wake", wake_names[p->wake]);
+    if (p->retry_ms > 0)
+        put_int(o, "retry_ms", p->retry_ms);
+    else if (p->retry_at > 0)
+        put_int(o, "retry_at_ms", p->retry_at);
+    if (p->timeout_ms > 0)
+        put_int(o, "timeout_ms", p->timeout_ms);
+    else if (p->timeout_at > 0)
+        put_int(o, "timeout_at_ms", p->timeout_at);
+}
+
+static json_object *dirty_records(const cb_process *p)
+{
+    json_object *list = json_object_new_array();
+
+    for (size_t i = 0; list && i < p->n_records; i++) {
+        if (p->records[i].dirty)
+            json_object_array_add(list, record_write(&p->records[i]));
+    }
+    return list;
+}
+
+static json_object *consumed_items(const cb_process *p)
+{
+    json_object *list = json_object_new_array();
+
+    for (size_t i = 0; list && i < p->n_inbox; i++) {
+        if (p->inbox[i].consumed)
+            json_object_array_add(list, json_object_new_int(p->inbox[i].seq));
+    }
+    return list;
+}
+
+static void put_list(json_object *o, const char *key, json_object *list_adopted)
+{
+    if (json_object_array_length(list_adopted) > 0)
+        put(o, key, list_adopted);
+    else
+        json_object_put(list_adopted);
+}
+
+static bool put_lists(json_object *o, const cb_process *p)
+{
+    json_object *records = dirty_records(p), *consumed = consumed_items(p);
+
+    if (records)
+        put_list(o, "records", records);
+    if (consumed)
+        put_list(o, "consumed", consumed);
+    put_list(o, "commands", json_object_get(p->commands));
+    put_list(o, "cancels", json_object_get(p->cancels));
+    put_list(o, "events", json_object_get(p->events));
+    return records && consumed;
+}
+
+bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
+{
+    OWNED(json_object) o = json_object_new_object();
+    const char *text = NULL;
+
+    if (!o)
+        return false;
+    put_row(o, p);
+    put_timers(o, p);
+    if (checkpoint)
+        put(o, "checkpoint", json_object_new_boolean(true));
+    if (checkpoint && p->host->lease_seconds > 0)
+        put(o, "vt_seconds", json_object_new_double(p->host->lease_seconds));
+    if (put_lists(o, p))
+        text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+    free(p->item);
+    p->item = text ? strdup(text) : NULL;
+    *ret = (cb_process_settlement){ .process_id = p->row->process_id, .item = p->item };
+    return p->item != NULL;
+}
+
+/* What was in the settlement is known to the database now. */
+static void settled(cb_process *p)
+{
+    p->settle_no++;
+    p->n_settled = p->n_records;
+    p->state_changed = false;
+    for (size_t i = 0; i < p->n_records; i++) {
+        p->records[i].dirty = false;
+        p->records[i].timeout_ms = 0;
+    }
+    size_t left = 0;
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        if (!p->inbox[i].consumed)
+            p->inbox[left++] = p->inbox[i];
+    }
+    p->n_inbox = left;
+    json_object_array_del_idx(p->commands, 0, json_object_array_length(p->commands));
+    json_object_array_del_idx(p->cancels, 0, json_object_array_length(p->cancels));
+    json_object_array_del_idx(p->events, 0, json_object_array_length(p->events));
+}
+
+bool run_checkpoint(cb_process *p)
+{
+    cb_process_settlement settlement;
+
+    if (!item_make(p, true, &settlement) || !p->host->checkpoint(p->host_arg, &settlement)) {
+        p->left = LEFT_LOST;
+        return false;
+    }
+    settled(p);
+    return true;
+}

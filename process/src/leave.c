@@ -1,0 +1,205 @@
+/* Leaving the way forward: for a failure of the business, a deadline, an operator. A command that is out is
+ * not left behind: nobody has received it, then it is canceled; else its outcome is waited for, and a
+ * success is recorded and undone like any other. */
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+/* How long the outcome of a command is waited for before a person is asked. */
+static const int64_t outcome_wait_ms = 120000;
+
+static const char *leaving_text(const cb_process *p, const char *key)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(p->leaving, key, &value) ? json_object_get_string(value)
+                                                              : NULL;
+}
+
+static bool leaving_flag(const cb_process *p, const char *key)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(p->leaving, key, &value) && json_object_get_boolean(value);
+}
+
+static bool leads_to(const cb_process *p, const char *to)
+{
+    const char *said = leaving_text(p, "to");
+
+    return said && strcmp(said, to) == 0;
+}
+
+void leave_begin(cb_process *p, const char *to, const char *end, const char *code,
+                 const char *message, bool forced)
+{
+    json_object *o = json_object_new_object();
+
+    put_text(o, "to", to);
+    put_text(o, "end", end);
+    put_text(o, "code", code);
+    put_text(o, "message", message);
+    if (forced)
+        put(o, "forced", json_object_new_boolean(true));
+    json_object_put(p->leaving);
+    p->leaving = o;
+    p->left = NOT_LEFT;
+    leave_go_on(p);
+}
+
+/* ---- a command that is out ---- */
+
+static bool is_out(const record *r)
+{
+    return r && r->kind == KIND_COMMAND && r->status == RECORD_WAITING;
+}
+
+static void outcome_unknown(cb_process *p, const record *r, const char *why)
+{
+    run_wait_for(p, r);
+    run_park(p, "OUTCOME_UNKNOWN", "on the way to %s, the outcome of %s '%s'%s%s is not known: %s",
+             leaving_text(p, "end"), r->kind == KIND_COMMAND ? "command step" : "step", r->name,
+             r->kind == KIND_COMMAND ? ", command " : "",
+             r->kind == KIND_COMMAND ? r->command_id.text : "", why);
+}
+
+static void wait_for_outcome(cb_process *p, record *r)
+{
+    if (!leaving_flag(p, "asked")) {
+        command_cancel(p, r, "left");
+        json_object_object_add(p->leaving, "asked", json_object_new_boolean(true));
+        r->timeout_at = 0;
+    }
+    if (r->timeout_at == 0) {
+        r->timeout_ms = outcome_wait_ms;
+        r->dirty = true;
+    }
+    p->status = "WAITING_FOR_ASYNC";
+    record_set_text(&p->error_code, leaving_text(p, "code"));
+    record_set_text(&p->error_message, leaving_text(p, "message"));
+    run_wait_for(p, r);
+}
+
+static bool is_in_tsq(cb_process *p, const record *r)
+{
+    bool final;
+
+    if (command_reply(p, r, &final) && !final) {
+        command_consume(p, r);
+        return true;
+    }
+    return r->command_status && strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0;
+}
+
+/* True when nothing is out any more. */
+static bool outcome_is_known(cb_process *p, record *r)
+{
+    if (!is_out(r) || leaving_flag(p, "forced"))
+        return true;
+    if (is_in_tsq(p, r))
+        outcome_unknown(p, r, "it is in the troubleshooting queue; decide about it there");
+    else if (leaving_flag(p, "asked") && r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at)
+        outcome_unknown(p, r, "it was received, and has sent no final reply");
+    else
+        wait_for_outcome(p, r);
+    return false;
+}
+
+/* ---- what was begun ---- */
+
+/* Nobody comes back to it. True unless a person has to look at it first. */
+static bool abandon(cb_process *p, record *r)
+{
+    if (!r || r->status == RECORD_FAILED)
+        return true;
+    if (r->kind == KIND_STEP && r->status == RECORD_STARTED && !leaving_flag(p, "forced")) {
+        outcome_unknown(p, r, "it was begun, and its worker was lost");
+        return false;
+    }
+    r->status = RECORD_ABANDONED;
+    r->dirty = true;
+    return true;
+}
+
+/* ---- going on ---- */
+
+static bool has_final_reply(cb_process *p, const record *r)
+{
+    bool final = false;
+
+    return is_out(r) && command_reply(p, r, &final) && final;
+}
+
+/* Learns from the code what is owed, and has it take a reply that has come. False: parked. */
+static bool rebuild(cb_process *p)
+{
+    record *open = run_open_record(p);
+    bool undo = leads_to(p, "COMPENSATE");
+
+    if (!undo && !has_final_reply(p, open))
+        return true;
+    run_execute(p, REBUILD);
+    if (p->left != LEFT_PARKED)
+        return p->left != LEFT_LOST;
+    if (undo)
+        return false;
+    /* Its end does not depend on the code: what that says now is no reason to stay. */
+    cb_error e;
+    if (is_out(open))
+        command_consume(p, open);
+    return run_latest_state(p, &e);
+}
+
+static void finish(cb_process *p)
+{
+    const char *end = leaving_text(p, "end");
+    const cb_process_type *type = p->type->type;
+
+    p->left = NOT_LEFT;
+    responses_take(p, 0);
+    p->state_changed = true;
+    record_set_text(&p->error_code, leaving_text(p, "code"));
+    record_set_text(&p->error_message, leaving_text(p, "message"));
+    if (strcmp(end, "COMPLETED") == 0) {
+        if (type->on_completed)
+            type->on_completed(p->state);
+        run_end(p, "COMPLETED");
+    } else if (strcmp(end, "CANCELED") == 0) {
+        if (type->on_canceled)
+            type->on_canceled(p->state);
+        run_end(p, "CANCELED");
+    } else {
+        run_end(p, "FAILED");
+    }
+}
+
+void leave_go_on(cb_process *p)
+{
+    if (!rebuild(p))
+        return;
+    p->left = NOT_LEFT;
+    p->state_changed = true;
+    if (!outcome_is_known(p, run_open_record(p)) || !abandon(p, run_open_record(p)))
+        return;
+    if (leads_to(p, "COMPENSATE"))
+        saga_go_on(p);
+    else
+        finish(p);
+}
+
+void leave_for_deadline(cb_process *p)
+{
+    static const char text[] = "the deadline has passed";
+    cb_deadline_action action = type_deadline_action(p->type, p->state);
+
+    p->deadline_spent = true;
+    p->left = NOT_LEFT;
+    run_event(p, "DEADLINE_EXCEEDED", p->step, NULL);
+    if (action == CB_DEADLINE_COMPENSATE)
+        leave_begin(p, "COMPENSATE", "COMPENSATED", "DEADLINE_EXCEEDED", text, false);
+    else if (action == CB_DEADLINE_FAIL)
+        leave_begin(p, "END", "FAILED", "DEADLINE_EXCEEDED", text, false);
+    else
+        run_park(p, "DEADLINE_EXCEEDED", "%s", text);
+}

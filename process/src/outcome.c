@@ -1,0 +1,133 @@
+/* How a run ends: the words for it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+enum {
+    LONGEST_ERROR = 1000
+};
+
+/* Never cut within a character of UTF-8. */
+static void cut_at_character(char *text, size_t length)
+{
+    while (length > 0 && ((unsigned char)text[length - 1] & 0xc0) == 0x80)
+        length--;
+    if (length > 0 && ((unsigned char)text[length - 1] & 0x80))
+        length--;
+    text[length] = 0;
+}
+
+static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list args)
+    CB_PRINTF(3, 0);
+
+static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list args)
+{
+    char text[LONGEST_ERROR + 1];
+
+    int n = vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the texts we replace */
+    if (n >= (int)sizeof text)
+        cut_at_character(text, sizeof text - 1);
+    char *code_copy = strdup(code);
+    free(p->error_code);
+    p->error_code = code_copy;
+    record_set_text(&p->error_message, text);
+}
+
+void run_fail_text(cb_process *p, const char *code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vfail_text(p, code, fmt, args);
+    va_end(args);
+}
+
+static void forget_timers(cb_process *p)
+{
+    p->retry_ms = p->retry_at = p->timeout_ms = p->timeout_at = 0;
+}
+
+cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vfail_text(p, code, fmt, args);
+    va_end(args);
+    p->status = "WAITING_FOR_TSQ";
+    forget_timers(p);
+    p->wake = WAKE_NEVER;
+    return call_leave(p, LEFT_PARKED);
+}
+
+void run_event(cb_process *p, const char *event, const char *name, json_object *details_adopted)
+{
+    json_object *o = json_object_new_object();
+
+    if (!o) {
+        json_object_put(details_adopted);
+        return;
+    }
+    put_text(o, "event", event);
+    put_text(o, "name", name);
+    if (details_adopted)
+        put(o, "details", details_adopted);
+    json_object_array_add(p->events, o);
+}
+
+void run_stray(cb_process *p, const char *fmt, ...)
+{
+    va_list args;
+    char *text = NULL;
+
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
+    va_end(args);
+    free(p->stray);
+    p->stray = text;
+}
+
+void run_wait_for(cb_process *p, const record *r)
+{
+    record_set_text(&p->wait, r->name);
+    record_set_text(&p->step, r->name);
+    forget_timers(p);
+    p->timeout_ms = r->timeout_ms;
+    p->timeout_at = r->timeout_at;
+    p->wake = WAKE_TIMERS;
+}
+
+void run_end(cb_process *p, const char *status)
+{
+    p->status = status;
+    record_set_text(&p->wait, NULL);
+    record_set_text(&p->step, NULL);
+    json_object_put(p->leaving);
+    p->leaving = NULL;
+    forget_timers(p);
+    p->wake = WAKE_NEVER;
+}
+
+cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ...)
+{
+    va_list args;
+
+    if (atomic_load(&p->where) != IN_EXECUTE || p->left)
+        return CB_LEAVE;
+    if (p->purpose != FORWARD)
+        return call_leave(p, LEFT_FRONTIER);
+    va_start(args, fmt);
+    vfail_text(p, code && *code ? code : "BUSINESS_FAILURE", fmt, args);
+    va_end(args);
+    return call_leave(p, LEFT_BUSINESS);
+}
+
+const char *cb_process_id(const cb_process *p)
+{
+    return p->row ? p->row->process_id.text : "";
+}

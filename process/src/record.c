@@ -1,0 +1,181 @@
+/* Records between rows and memory. */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_build.h"
+
+const char *const record_kind_names[KINDS] = {
+    [KIND_STEP] = "STEP",
+    [KIND_WAIT] = "WAIT",
+    [KIND_SIDE_EFFECT] = "SIDE_EFFECT",
+    [KIND_COMMAND] = "COMMAND",
+    [KIND_COMPENSATION] = "COMPENSATION",
+    [KIND_RESPONSE] = "RESPONSE",
+    [KIND_VERSION] = "VERSION",
+    [KIND_OPERATOR] = "OPERATOR",
+};
+
+const char *const record_status_names[RECORD_STATUSES] = {
+    [RECORD_STARTED] = "STARTED",     [RECORD_RETRY] = "RETRY",   [RECORD_WAITING] = "WAITING",
+    [RECORD_COMPLETED] = "COMPLETED", [RECORD_FAILED] = "FAILED", [RECORD_ABANDONED] = "ABANDONED",
+};
+
+static const char *const inbox_kind_names[INBOX_KINDS] = {
+    [INBOX_RESPONSE] = "RESPONSE",
+    [INBOX_REPLY] = "REPLY",
+    [INBOX_OPERATOR] = "OPERATOR",
+};
+
+bool record_is_open(const record *r)
+{
+    return r->status != RECORD_COMPLETED && r->status != RECORD_ABANDONED;
+}
+
+void record_done(record *r)
+{
+    free(r->name);
+    free(r->domain);
+    free(r->command_type);
+    free(r->error_code);
+    free(r->error_message);
+    free(r->command_status);
+    json_object_put(r->result);
+    json_object_put(r->opening);
+    json_object_put(r->patch);
+    json_object_put(r->owes);
+    *r = (record){ 0 };
+}
+
+bool record_set_text(char **to, const char *value)
+{
+    char *copy = value ? strdup(value) : NULL;
+
+    if (value && !copy)
+        return false;
+    free(*to);
+    *to = copy;
+    return true;
+}
+
+/* ---- reading ---- */
+
+static json_object *column(json_object *row, int i)
+{
+    return json_object_array_get_idx(row, (size_t)i);
+}
+
+static int64_t number(json_object *row, int i)
+{
+    return json_object_get_int64(column(row, i));
+}
+
+static const char *text(json_object *row, int i)
+{
+    json_object *value = column(row, i);
+
+    return value ? json_object_get_string(value) : NULL;
+}
+
+/* The place of the word in the list, or n. */
+static int index_of(const char *word, const char *const *names, int n)
+{
+    int i = 0;
+
+    while (word && i < n && strcmp(names[i], word) != 0)
+        i++;
+    return word ? i : n;
+}
+
+static bool read_texts(json_object *from, record *to)
+{
+    return record_set_text(&to->name, text(from, CB_RECORD_NAME)) && to->name &&
+           record_set_text(&to->domain, text(from, CB_RECORD_DOMAIN)) &&
+           record_set_text(&to->command_type, text(from, CB_RECORD_COMMAND_TYPE)) &&
+           record_set_text(&to->error_code, text(from, CB_RECORD_ERROR_CODE)) &&
+           record_set_text(&to->error_message, text(from, CB_RECORD_ERROR_MESSAGE)) &&
+           record_set_text(&to->command_status, text(from, CB_RECORD_COMMAND_STATUS));
+}
+
+bool record_read(json_object *from, int ordinal, record *to)
+{
+    const char *command_id = text(from, CB_RECORD_COMMAND_ID);
+
+    *to = (record){ .ordinal = ordinal, .took_ms = -1 };
+    if (number(from, CB_RECORD_ORDINAL) != ordinal || !read_texts(from, to))
+        return false;
+    int kind = index_of(text(from, CB_RECORD_KIND), record_kind_names, KINDS);
+    int status = index_of(text(from, CB_RECORD_STATUS), record_status_names, RECORD_STATUSES);
+    if (kind == KINDS || status == RECORD_STATUSES ||
+        (command_id && !cb_uuid_parse(command_id, &to->command_id)))
+        return false;
+    to->kind = (record_kind)kind;
+    to->status = (record_status)status;
+    to->attempts = (int)number(from, CB_RECORD_ATTEMPTS);
+    to->send_no = (int)number(from, CB_RECORD_SEND_NO);
+    to->during = (int)number(from, CB_RECORD_DURING);
+    to->timeout_at = number(from, CB_RECORD_TIMEOUT_MS);
+    to->result = json_object_get(column(from, CB_RECORD_RESULT));
+    to->opening = json_object_get(column(from, CB_RECORD_OPENING));
+    to->patch = json_object_get(column(from, CB_RECORD_PATCH));
+    to->owes = json_object_get(column(from, CB_RECORD_OWES));
+    return true;
+}
+
+bool inbox_read(json_object *from, inbox_item *to)
+{
+    int kind = index_of(text(from, CB_INBOX_KIND), inbox_kind_names, INBOX_KINDS);
+
+    *to = (inbox_item){ .seq = (int)number(from, CB_INBOX_SEQ),
+                        .name = text(from, CB_INBOX_NAME),
+                        .response_id = text(from, CB_INBOX_RESPONSE_ID),
+                        .payload = column(from, CB_INBOX_PAYLOAD) };
+    if (kind == INBOX_KINDS || !to->name)
+        return false;
+    to->kind = (inbox_kind)kind;
+    return true;
+}
+
+/* ---- writing ---- */
+
+static void write_command(json_object *o, const record *r)
+{
+    if (r->command_id.text[0])
+        put_text(o, "command_id", r->command_id.text);
+    if (r->response_id.text[0])
+        put_text(o, "response_id", r->response_id.text);
+    put_text(o, "domain", r->domain);
+    put_text(o, "command_type", r->command_type);
+    if (r->send_no > 0)
+        put_int(o, "send_no", r->send_no);
+    if (r->during > 0)
+        put_int(o, "during", r->during);
+    if (r->timeout_ms > 0)
+        put_int(o, "timeout_ms", r->timeout_ms);
+}
+
+json_object *record_write(const record *r)
+{
+    json_object *o = json_object_new_object();
+
+    if (!o)
+        return NULL;
+    put_int(o, "ordinal", r->ordinal);
+    put_text(o, "kind", record_kind_names[r->kind]);
+    put_text(o, "status", record_status_names[r->status]);
+    put_text(o, "name", r->name);
+    put_int(o, "attempts", r->attempts);
+    write_command(o, r);
+    if (r->took_ms >= 0)
+        put(o, "took_ms", json_object_new_double(r->took_ms));
+    put_text(o, "error_code", r->error_code);
+    put_text(o, "error_message", r->error_message);
+    put_shared(o, "result", r->result);
+    put_shared(o, "opening", r->opening);
+    put_shared(o, "patch", r->patch);
+    put_shared(o, "owes", r->owes);
+    if (!record_is_open(r) || r->status == RECORD_FAILED)
+        put(o, "finished", json_object_new_boolean(true));
+    return o;
+}

@@ -1,0 +1,84 @@
+/* A record of a process's history, and an item of its inbox, in memory. */
+#ifndef PROCESS_RECORD_H
+#define PROCESS_RECORD_H
+
+#include <commandbus/handler.h>
+#include <commandbus/process_row.h>
+
+typedef enum {
+    KIND_STEP,
+    KIND_WAIT,
+    KIND_SIDE_EFFECT,
+    KIND_COMMAND,
+    KIND_COMPENSATION,
+    KIND_RESPONSE,
+    KIND_VERSION,
+    KIND_OPERATOR,
+    KINDS
+} record_kind;
+
+typedef enum {
+    RECORD_STARTED,
+    RECORD_RETRY,
+    RECORD_WAITING,
+    RECORD_COMPLETED,
+    RECORD_FAILED,
+    RECORD_ABANDONED,
+    RECORD_STATUSES
+} record_status;
+
+extern const char *const record_kind_names[KINDS];
+extern const char *const record_status_names[RECORD_STATUSES];
+
+/* Its ordinal is its place in the history, from 1. Strings are owned. */
+typedef struct {
+    int ordinal;
+    record_kind kind;
+    record_status status;
+    char *name;
+    int attempts;
+    int send_no;
+    int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it pays; 0: none */
+    cb_uuid command_id;  /* "" for none */
+    cb_uuid response_id; /* likewise */
+    char *domain, *command_type;
+    int64_t timeout_at; /* moment, 0: none, or not known yet */
+    int64_t timeout_ms; /* to be set by the next settle, 0: leave it */
+    double took_ms;     /* < 0: none */
+    char *error_code, *error_message;
+    json_object *result, *opening, *patch, *owes;
+    char *command_status; /* what the command itself says, NULL: not asked */
+    bool dirty;           /* not yet settled as it is */
+} record;
+
+typedef enum {
+    INBOX_RESPONSE,
+    INBOX_REPLY,
+    INBOX_OPERATOR,
+    INBOX_KINDS
+} inbox_kind;
+
+/* Borrows from the JSON it was read from. */
+typedef struct {
+    int seq;
+    inbox_kind kind;
+    const char *name;
+    const char *response_id; /* or NULL */
+    json_object *payload;    /* may be NULL: JSON null */
+    bool consumed;
+} inbox_item;
+
+void record_done(record *r);
+bool record_set_text(char **to, const char *value);
+
+/* Reads one record; false when it is none that we could have written. */
+bool record_read(json_object *from, int ordinal, record *to);
+bool inbox_read(json_object *from, inbox_item *to);
+
+/* As settle_processes takes it. The caller owns it; NULL without memory. */
+json_object *record_write(const record *r);
+
+/* True while the record has not got its end. */
+bool record_is_open(const record *r);
+
+#endif

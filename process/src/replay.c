@@ -1,0 +1,388 @@
+/* execute() over the records: what is recorded is passed, not done again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+enum {
+    MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
+};
+
+/* ---- the state ---- */
+
+static bool patch_state(cb_process *p, json_object *patch)
+{
+    cb_error e = { 0 };
+
+    if (!patch || cb_fields_patch(p->type->type->state, p->state, patch, &e))
+        return true;
+    run_park(p, "NON_DETERMINISTIC", "a record does not fit the state: %s", e.message);
+    return false;
+}
+
+static bool state_keep(cb_process *p)
+{
+    if (cb_fields_copy(p->type->type->state, p->base, p->state))
+        return true;
+    run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+    return false;
+}
+
+void state_restore(cb_process *p)
+{
+    if (!cb_fields_copy(p->type->type->state, p->state, p->base))
+        run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+}
+
+/* What changed since the last record, which from now on is the last one. NULL: nothing did. */
+static json_object *state_take_changes(cb_process *p)
+{
+    json_object *changes = NULL;
+
+    if (!cb_fields_diff(p->type->type->state, p->base, p->state, &changes)) {
+        cb_error e = { .message = "no memory" };
+        (void)cb_fields_valid(p->type->type->state, p->state, &e);
+        state_restore(p);
+        run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
+                 e.message);
+        return NULL;
+    }
+    if (changes) {
+        p->state_changed = true;
+        state_keep(p);
+    }
+    return changes;
+}
+
+/* ---- records ---- */
+
+/* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
+ * where they stand. */
+static bool pass_between(cb_process *p, const record *r)
+{
+    p->cursor++;
+    return patch_state(p, r->opening) && patch_state(p, r->patch);
+}
+
+/* The next record that a call must match; NULL: none, the frontier. */
+static record *next_call_record(cb_process *p)
+{
+    while (p->cursor < p->n_records) {
+        record *r = &p->records[p->cursor];
+        if (r->kind != KIND_RESPONSE && r->kind != KIND_OPERATOR && r->kind != KIND_COMPENSATION)
+            return r;
+        if (!pass_between(p, r))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Those that arrived while the record was open were applied before it got its end. */
+static bool pass_responses_during(cb_process *p, int ordinal)
+{
+    while (p->cursor < p->n_records) {
+        const record *r = &p->records[p->cursor];
+        if (r->kind != KIND_OPERATOR && (r->kind != KIND_RESPONSE || r->during != ordinal))
+            break;
+        if (!pass_between(p, r))
+            return false;
+    }
+    return true;
+}
+
+static bool pass(cb_process *p, const record *r)
+{
+    p->cursor++;
+    if (!patch_state(p, r->opening) || !pass_responses_during(p, r->ordinal))
+        return false;
+    if (record_is_open(r))
+        return state_keep(p);
+    p->replayed++;
+    return patch_state(p, r->patch) && state_keep(p);
+}
+
+static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
+{
+    return run_park(p, "NON_DETERMINISTIC",
+                    "record %d is %s '%s', but the code calls %s '%s': take the change back, or "
+                    "put it behind cb_version()",
+                    r->ordinal, record_kind_names[r->kind], r->name, record_kind_names[kind], name);
+}
+
+/* ---- calls ---- */
+
+whereabouts function_enter(cb_process *p, const char *name)
+{
+    p->in_step = name;
+    p->misused = false;
+    return atomic_exchange(&p->where, IN_STEP);
+}
+
+bool function_return(cb_process *p, whereabouts was)
+{
+    atomic_store(&p->where, was);
+    p->in_step = NULL;
+    return p->misused;
+}
+
+cb_flow call_leave(cb_process *p, departure why)
+{
+    if (!p->left)
+        p->left = why;
+    return CB_LEAVE;
+}
+
+/* False: the call is out of order, and that is told. */
+static bool is_in_order(cb_process *p, const char *name)
+{
+    whereabouts where = atomic_load(&p->where);
+
+    if (where != OUTSIDE && !pthread_equal(p->thread, pthread_self())) {
+        atomic_store(&p->from_abroad, true);
+        return false;
+    }
+    if (where == OUTSIDE) {
+        run_stray(p, "'%.100s' was called outside of execute(): p ends with it", name);
+        return false;
+    }
+    if (where == IN_STEP) {
+        p->misused = true;
+        run_stray(p, "'%.100s' was called inside of step '%.100s': calls belong into execute()",
+                  name, p->in_step ? p->in_step : "");
+        return false;
+    }
+    return !p->left;
+}
+
+static bool is_named(cb_process *p, const char *name)
+{
+    if (!name || !*name || strlen(name) > 200) {
+        run_park(p, "PERMANENT_FAILURE", "'%.50s…' is no name: 1 to 200 characters",
+                 name ? name : "");
+        return false;
+    }
+    if (names_has(&p->called, name)) {
+        run_park(p, "PERMANENT_FAILURE", "'%s' was called twice: names are unique within a process",
+                 name);
+        return false;
+    }
+    return true;
+}
+
+static bool remember(cb_process *p, const record *r)
+{
+    if (names_add(&p->called, r->name))
+        return true;
+    run_park(p, "PERMANENT_FAILURE", "no memory for its names");
+    return false;
+}
+
+/* The frontier: nothing more is recorded. What has arrived is seen here, and the deadline is. */
+static entry reach_frontier(cb_process *p, record *open)
+{
+    int ordinal = open ? open->ordinal : 0;
+
+    if (p->purpose == CHECK)
+        return call_leave(p, LEFT_FRONTIER), REFUSED;
+    if (p->purpose == REBUILD)
+        return open ? OPEN : (call_leave(p, LEFT_FRONTIER), REFUSED);
+    if (!p->responses_taken)
+        responses_take(p, ordinal);
+    if (!p->left && p->n_records - p->n_settled > MOST_UNSETTLED && !run_checkpoint(p))
+        return REFUSED;
+    if (!p->left && run_is_overdue(p))
+        call_leave(p, LEFT_DEADLINE);
+    return p->left ? REFUSED : open ? OPEN : NEW;
+}
+
+entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
+{
+    if (!is_in_order(p, name ? name : "") || !is_named(p, name))
+        return REFUSED;
+    record *found = next_call_record(p);
+    if (p->left)
+        return REFUSED;
+    if (!found)
+        return reach_frontier(p, NULL);
+    if (found->kind != kind || strcmp(found->name, name) != 0)
+        return diverged(p, found, kind, name), REFUSED;
+    if (!pass(p, found) || !remember(p, found))
+        return REFUSED;
+    *r = found;
+    if (!record_is_open(found))
+        return found->status == RECORD_COMPLETED ? PASSED : (call_leave(p, LEFT_FRONTIER), REFUSED);
+    int ordinal = found->ordinal;
+    entry at = reach_frontier(p, found);
+    *r = run_at(p, ordinal); /* responses may have moved it */
+    return at;
+}
+
+record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
+{
+    json_object *opening = state_take_changes(p);
+
+    if (!r) {
+        r = p->left ? NULL : run_append(p, kind, name);
+        if (r)
+            r->status = RECORD_RETRY; /* not begun */
+        p->cursor = p->n_records;
+        if (!r || !remember(p, r)) {
+            json_object_put(opening);
+            if (!p->left)
+                run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+            return NULL;
+        }
+    }
+    if (opening) {
+        json_object_put(r->opening);
+        r->opening = opening;
+    }
+    r->dirty = true;
+    return p->left ? NULL : r;
+}
+
+void call_complete(cb_process *p, record *r)
+{
+    json_object_put(r->patch);
+    r->patch = state_take_changes(p);
+    r->status = RECORD_COMPLETED;
+    record_set_text(&r->error_code, NULL);
+    record_set_text(&r->error_message, NULL);
+    r->dirty = true;
+}
+
+/* ---- responses ---- */
+
+/* False: refused by its function, or nobody takes it; the state is as before. */
+static bool response_apply(cb_process *p, const inbox_item *item, record *r)
+{
+    cb_response_fn *take = type_response(p->type->type, item->name);
+
+    if (!take) {
+        record_set_text(&r->error_code, "UNKNOWN_RESPONSE");
+        record_set_text(&r->error_message, "the process type has no response of this name");
+        return false;
+    }
+    whereabouts was = function_enter(p, r->name);
+    bool taken = take(p->state, item->payload);
+    if (!function_return(p, was) && taken)
+        return true;
+    state_restore(p);
+    record_set_text(&r->error_code, "RESPONSE_REFUSED");
+    record_set_text(&r->error_message, "the response function did not take the payload");
+    return false;
+}
+
+/* A record of its own, with what the code had changed before it as its opening. */
+static void response_take(cb_process *p, inbox_item *item, int during)
+{
+    json_object *opening = state_take_changes(p);
+    record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
+
+    if (!r) {
+        json_object_put(opening);
+        if (!p->left)
+            run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+        return;
+    }
+    r->opening = opening;
+    r->during = during;
+    if (item->response_id)
+        (void)cb_uuid_parse(item->response_id, &r->response_id);
+    r->result = json_object_get(item->payload);
+    r->status = response_apply(p, item, r) ? RECORD_COMPLETED : RECORD_FAILED;
+    r->patch = state_take_changes(p);
+    item->consumed = true;
+    p->cursor = p->n_records;
+}
+
+void responses_take(cb_process *p, int during)
+{
+    p->responses_taken = true;
+    for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
+        if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
+            response_take(p, &p->inbox[i], during);
+    }
+}
+
+void responses_take_late(cb_process *p)
+{
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        inbox_item *item = &p->inbox[i];
+        if (item->kind != INBOX_RESPONSE || item->consumed)
+            continue;
+        response_take(p, item, 0);
+        run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
+    }
+}
+
+/* ---- execute() ---- */
+
+static bool start_over(cb_process *p)
+{
+    cb_error e = { 0 };
+    OWNED(json_object) initial = json_tokener_parse(p->row->initial_state);
+
+    p->cursor = p->n_owed = 0;
+    p->left = NOT_LEFT;
+    names_clear(&p->called);
+    if (!initial || !cb_fields_read(p->type->type->state, p->state, initial, NULL, &e)) {
+        run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s",
+                 initial ? e.message : "no JSON");
+        return false;
+    }
+    return state_keep(p);
+}
+
+/* It ended, or gave up, with records left over: it has gone another way than it did then. */
+static void check_left_over(cb_process *p)
+{
+    const record *r;
+
+    if (p->left && p->left != LEFT_BUSINESS && p->left != LEFT_FRONTIER)
+        return;
+    departure left = p->left;
+    p->left = NOT_LEFT;
+    r = next_call_record(p);
+    if (p->left)
+        return;
+    if (r)
+        run_park(p, "NON_DETERMINISTIC",
+                 "record %d is %s '%s', but the code %s before it: take the change back, or put it "
+                 "behind cb_version()",
+                 r->ordinal, record_kind_names[r->kind], r->name,
+                 left == LEFT_BUSINESS ? "fails" : "ends");
+    else
+        p->left = left;
+}
+
+/* What followed the frontier: the state is then the latest. */
+static void pass_rest(cb_process *p)
+{
+    departure left = p->left;
+
+    p->left = NOT_LEFT;
+    while (p->cursor < p->n_records && !p->left)
+        (void)pass_between(p, &p->records[p->cursor]);
+    if (!p->left && state_keep(p))
+        p->left = left;
+}
+
+void run_execute(cb_process *p, purpose why)
+{
+    p->purpose = why;
+    if (!start_over(p))
+        return;
+    atomic_store(&p->where, IN_EXECUTE);
+    cb_flow flow = p->type->type->execute(p, p->state);
+    atomic_store(&p->where, OUTSIDE);
+    check_left_over(p);
+    if (!p->left && flow != CB_DONE)
+        run_park(p, "PERMANENT_FAILURE",
+                 "execute() returned %d without a reason: end with CB_DONE, fail with "
+                 "cb_business_failure()",
+                 (int)flow);
+    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER))
+        pass_rest(p);
+}

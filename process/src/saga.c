@@ -1,0 +1,273 @@
+/* Undoing: what the records owe, in reverse order, one at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options)
+{
+    if (!r->owes)
+        return;
+    if (p->n_owed == p->owed_room) {
+        size_t room = p->owed_room ? 2 * p->owed_room : 16;
+        owed *more = realloc(p->owed, room * sizeof *more);
+        if (!more) {
+            run_park(p, "PERMANENT_FAILURE", "no memory for what it owes");
+            return;
+        }
+        p->owed = more;
+        p->owed_room = room;
+    }
+    p->owed[p->n_owed++] = (owed){ r->ordinal, run, *options };
+}
+
+static const owed *find_owed(const cb_process *p, int ordinal)
+{
+    for (size_t i = p->n_owed; i > 0; i--) {
+        if (p->owed[i - 1].ordinal == ordinal)
+            return &p->owed[i - 1];
+    }
+    return NULL;
+}
+
+/* The compensation of a record, begun or done; NULL: not begun. */
+static record *payment_of(cb_process *p, int ordinal)
+{
+    for (size_t i = p->n_records; i > 0; i--) {
+        record *r = &p->records[i - 1];
+        if (r->kind == KIND_COMPENSATION && r->during == ordinal)
+            return r;
+    }
+    return NULL;
+}
+
+static record *last_unpaid(cb_process *p)
+{
+    for (size_t i = p->n_records; i > 0; i--) {
+        record *r = &p->records[i - 1];
+        if (!r->owes || r->status != RECORD_COMPLETED || r->kind == KIND_COMPENSATION)
+            continue;
+        const record *payment = payment_of(p, r->ordinal);
+        if (!payment || payment->status != RECORD_COMPLETED)
+            return r;
+    }
+    return NULL;
+}
+
+static bool is_inline(const record *r)
+{
+    return json_object_object_get_ex(r->owes, "inline", NULL);
+}
+
+/* The list that replay has built and the list of the records must be the same. */
+static bool lists_agree(cb_process *p)
+{
+    size_t owing = 0;
+
+    for (size_t i = 0; i < p->n_records; i++) {
+        const record *r = &p->records[i];
+        if (!r->owes || r->kind == KIND_COMPENSATION || r->status != RECORD_COMPLETED)
+            continue;
+        const owed *o = find_owed(p, r->ordinal);
+        if (!o || is_inline(r) != (o->run != NULL)) {
+            run_park(p, "NON_DETERMINISTIC",
+                     "record %d, '%s', owes a compensation that the code does not have", r->ordinal,
+                     r->name);
+            return false;
+        }
+        owing++;
+    }
+    if (owing != p->n_owed) {
+        run_park(p, "NON_DETERMINISTIC", "the code would undo %zu records, but %zu owe something",
+                 p->n_owed, owing);
+        return false;
+    }
+    return true;
+}
+
+static cb_flow failed(cb_process *p, const record *payment, const char *why)
+{
+    run_event(p, "COMPENSATION_FAILED", payment->name, NULL);
+    record_set_text(&p->step, payment->name);
+    return run_park(p, "COMPENSATION_FAILED", "the compensation of '%s' failed: %s: %s",
+                    payment->name, payment->error_code ? payment->error_code : "",
+                    payment->error_message ? payment->error_message : why);
+}
+
+/* ---- by a function ---- */
+
+/* True: paid, the next one. */
+static bool pay_inline(cb_process *p, record *payment, const owed *o)
+{
+    cb_step_options options = o->options;
+    int ordinal = payment->ordinal;
+
+    options.local = false;
+    options.compensate = NULL;
+    if (step_is_exhausted_by_crash(payment, &options)) {
+        failed(p, payment, "it was begun, and nobody knows how it ended");
+        return false;
+    }
+    tried how = step_try(p, ordinal, o->run, &options, "compensate");
+    payment = run_at(p, ordinal);
+    switch (how) {
+    case TRIED_DONE:
+        run_event(p, "COMPENSATION_SUCCESS", payment->name, NULL);
+        return true;
+    case TRIED_AGAIN:
+        p->wake = WAKE_TIMERS;
+        record_set_text(&p->step, payment->name);
+        return false;
+    case TRIED_YIELDED:
+        p->wake = WAKE_NOW;
+        return false;
+    case TRIED_LOST:
+        p->left = LEFT_LOST;
+        return false;
+    case TRIED_DECLINED:
+    case TRIED_EXHAUSTED:
+    case TRIED_FAILED:
+        break;
+    }
+    failed(p, payment, "no message");
+    return false;
+}
+
+/* ---- by a command ---- */
+
+static void wait_for_payment(cb_process *p, const record *payment)
+{
+    run_wait_for(p, payment);
+    p->status = "COMPENSATING";
+}
+
+static void send_payment(cb_process *p, record *payment, const record *r)
+{
+    json_object *data = NULL, *domain = NULL, *type = NULL;
+
+    json_object_object_get_ex(r->owes, "data", &data);
+    json_object_object_get_ex(r->owes, "domain", &domain);
+    json_object_object_get_ex(r->owes, "command_type", &type);
+    if (!record_set_text(&payment->domain, json_object_get_string(domain)) ||
+        !record_set_text(&payment->command_type, json_object_get_string(type)) ||
+        !command_send(p, payment, "compensate", json_object_get(data), 0, 0)) {
+        failed(p, payment, "no memory");
+        return;
+    }
+    payment->timeout_at = 0;
+    payment->timeout_ms = type_wait_timeout_ms(p->type);
+    wait_for_payment(p, payment);
+}
+
+static void take_error(record *payment, const inbox_item *reply)
+{
+    bool canceled = strcmp(reply->name, "CANCELED") == 0;
+
+    record_set_text(&payment->error_code, canceled ? "CANCELED" : reply_text(reply, "error_code"));
+    record_set_text(&payment->error_message,
+                    reply_text(reply, canceled ? "reason" : "error_message"));
+    payment->dirty = true;
+}
+
+static void payment_is_out(cb_process *p, record *payment)
+{
+    if (payment->timeout_at > 0 && run_now_ms(p) >= payment->timeout_at) {
+        failed(p, payment, "its command has sent no final reply in time");
+        return;
+    }
+    if (payment->timeout_at == 0 && payment->timeout_ms == 0) { /* new time, by an operator */
+        payment->timeout_ms = type_wait_timeout_ms(p->type);
+        payment->dirty = true;
+    }
+    wait_for_payment(p, payment);
+}
+
+/* True: paid, the next one. */
+static bool pay_by_command(cb_process *p, record *payment, const record *r)
+{
+    bool final;
+
+    if (payment->status != RECORD_WAITING) {
+        send_payment(p, payment, r);
+        return false;
+    }
+    inbox_item *reply = command_reply(p, payment, &final);
+    if (!reply) {
+        payment_is_out(p, payment);
+        return false;
+    }
+    if (final && strcmp(reply->name, "SUCCESS") == 0) {
+        command_consume(p, payment);
+        payment->status = RECORD_COMPLETED;
+        payment->dirty = true;
+        record_set_text(&payment->error_code, NULL);
+        record_set_text(&payment->error_message, NULL);
+        run_event(p, "COMPENSATION_SUCCESS", payment->name, NULL);
+        return true;
+    }
+    take_error(payment, reply);
+    command_consume(p, payment);
+    if (final)
+        payment->status = RECORD_FAILED;
+    run_wait_for(p, payment);
+    failed(p, payment, final ? "no message" : "its command is in the troubleshooting queue");
+    return false;
+}
+
+/* ---- all of them ---- */
+
+static bool pay(cb_process *p, record *r)
+{
+    int ordinal = r->ordinal;
+    record *payment = payment_of(p, ordinal);
+
+    if (!payment) {
+        payment = run_append(p, KIND_COMPENSATION, r->name); /* moves r */
+        if (!payment) {
+            run_park(p, "COMPENSATION_FAILED", "no memory");
+            return false;
+        }
+        payment->status = RECORD_RETRY;
+        payment->during = ordinal;
+    }
+    r = run_at(p, ordinal);
+    return is_inline(r) ? pay_inline(p, payment, find_owed(p, ordinal))
+                        : pay_by_command(p, payment, r);
+}
+
+static const char *leaving_text(const cb_process *p, const char *key)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(p->leaving, key, &value) ? json_object_get_string(value)
+                                                              : NULL;
+}
+
+void saga_go_on(cb_process *p)
+{
+    record *r;
+
+    p->phase = "COMPENSATING";
+    p->status = "COMPENSATING";
+    p->left = NOT_LEFT;
+    p->retry_ms = p->retry_at = 0;
+    record_set_text(&p->error_code, leaving_text(p, "code"));
+    record_set_text(&p->error_message, leaving_text(p, "message"));
+    if (!lists_agree(p))
+        return;
+    responses_take(p, 0);
+    while (!p->left && (r = last_unpaid(p))) {
+        if (!pay(p, r))
+            return;
+    }
+    if (p->left)
+        return;
+    const char *end = leaving_text(p, "end");
+    bool canceled = end && strcmp(end, "CANCELED") == 0;
+    if (canceled && p->type->type->on_canceled) {
+        p->type->type->on_canceled(p->state);
+        p->state_changed = true;
+    }
+    run_end(p, canceled ? "CANCELED" : "COMPENSATED");
+}

@@ -1,0 +1,126 @@
+/* Side effects: what is not the same twice is made once and recorded. */
+#include <commandbus/uuid.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+/* Gives the recorded value (borrowed from the record), or makes it by make(arg) and records it. */
+static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb_process *, void *),
+                        void *arg, json_object **ret)
+{
+    record *r = NULL;
+    entry at = call_enter(p, KIND_SIDE_EFFECT, name, &r);
+
+    if (at == REFUSED)
+        return CB_LEAVE;
+    if (at == PASSED) {
+        *ret = r->result;
+        return CB_NEXT;
+    }
+    if (p->purpose != FORWARD)
+        return call_leave(p, LEFT_FRONTIER);
+    r = call_open(p, r, KIND_SIDE_EFFECT, name);
+    if (!r)
+        return CB_LEAVE;
+    whereabouts was = function_enter(p, r->name);
+    r->result = make(p, arg);
+    bool misused = function_return(p, was);
+    if (misused || !r->result)
+        return run_park(p, "PERMANENT_FAILURE", "side effect '%s' %s", name,
+                        misused ? "made a call of its own" : "made no value");
+    call_complete(p, r);
+    *ret = r->result;
+    return p->left ? CB_LEAVE : CB_NEXT;
+}
+
+static cb_flow wrong_type(cb_process *p, const char *name, const char *wanted)
+{
+    return run_park(p, "NON_DETERMINISTIC",
+                    "side effect '%s' was recorded as something else than %s", name, wanted);
+}
+
+typedef struct {
+    cb_make_string_fn *string;
+    cb_make_json_fn *json;
+    void *arg;
+} maker;
+
+static json_object *make_string(cb_process *p, void *arg)
+{
+    const maker *m = arg;
+    char *text = m->string(m->arg);
+    json_object *value = text ? json_object_new_string(text) : NULL;
+
+    (void)p;
+    free(text);
+    return value;
+}
+
+static json_object *make_json(cb_process *p, void *arg)
+{
+    const maker *m = arg;
+
+    (void)p;
+    return m->json(m->arg);
+}
+
+static json_object *make_uuid(cb_process *p, void *arg)
+{
+    (void)p;
+    (void)arg;
+    return json_object_new_string(cb_uuid_new().text);
+}
+
+static json_object *make_time(cb_process *p, void *arg)
+{
+    (void)arg;
+    return json_object_new_int64(run_now_ms(p));
+}
+
+cb_flow cb_side_effect_string(cb_process *p, const char *name, cb_make_string_fn *make, void *arg,
+                              char **ret)
+{
+    maker m = { .string = make, .arg = arg };
+    json_object *value = NULL;
+
+    CB_DO(recorded(p, name, make_string, &m, &value));
+    if (!json_object_is_type(value, json_type_string))
+        return wrong_type(p, name, "a string");
+    *ret = strdup(json_object_get_string(value));
+    return *ret ? CB_NEXT
+                : run_park(p, "PERMANENT_FAILURE", "no memory for side effect '%s'", name);
+}
+
+cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *make, void *arg,
+                            json_object **ret)
+{
+    maker m = { .json = make, .arg = arg };
+    json_object *value = NULL;
+
+    CB_DO(recorded(p, name, make_json, &m, &value));
+    *ret = json_object_get(value);
+    return CB_NEXT;
+}
+
+cb_flow cb_side_effect_uuid(cb_process *p, const char *name, cb_uuid *ret)
+{
+    json_object *value = NULL;
+
+    CB_DO(recorded(p, name, make_uuid, NULL, &value));
+    if (!json_object_is_type(value, json_type_string) ||
+        !cb_uuid_parse(json_object_get_string(value), ret))
+        return wrong_type(p, name, "a UUID");
+    return CB_NEXT;
+}
+
+cb_flow cb_side_effect_time(cb_process *p, const char *name, int64_t *ret)
+{
+    json_object *value = NULL;
+
+    CB_DO(recorded(p, name, make_time, NULL, &value));
+    if (!json_object_is_type(value, json_type_int))
+        return wrong_type(p, name, "a moment");
+    *ret = json_object_get_int64(value);
+    return CB_NEXT;
+}

@@ -1,0 +1,268 @@
+/* Steps: run once and for all. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "json_build.h"
+
+static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_retry_ms = 300000;
+
+static int most_attempts(const cb_step_options *o)
+{
+    return o->max_attempts > 0 ? o->max_attempts : 1;
+}
+
+bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options)
+{
+    return r->status == RECORD_STARTED && r->attempts >= most_attempts(options);
+}
+
+/* ---- the context of a step ---- */
+
+typedef struct {
+    cb_process *process;
+    int64_t until_ms;
+} step_time;
+
+static int64_t remaining_ms(void *arg)
+{
+    const step_time *t = arg;
+    int64_t left = t->until_ms - clock_ms();
+
+    return left > 0 ? left : 0;
+}
+
+static bool is_lost(void *arg)
+{
+    const step_time *t = arg;
+    const cb_process *p = t->process;
+
+    return clock_ms() >= t->until_ms || (p->host->is_lost && p->host->is_lost(p->host_arg));
+}
+
+static bool is_stopping(void *arg)
+{
+    return run_is_stopping(((const step_time *)arg)->process);
+}
+
+static const cb_host step_host = { .remaining_ms = remaining_ms,
+                                   .is_lost = is_lost,
+                                   .is_stopping = is_stopping };
+
+/* The key that downstream knows this step by, whichever attempt it is. */
+static cb_uuid step_key(const cb_process *p, const char *prefix, const char *name)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%s/%s", prefix, name);
+    return cb_uuid_from_name(&p->row->process_id, text);
+}
+
+/* ---- one attempt ---- */
+
+static void call_function(cb_process *p, const cb_command *as_command, cb_step_fn *run,
+                          int64_t timeout_ms, record *r, cb_settlement *out, cb_context **ctx)
+{
+    step_time time = { p, clock_ms() + timeout_ms };
+    cb_error e;
+
+    if (!cb_context_open(as_command, &step_host, &time, ctx, &e)) {
+        *out = (cb_settlement){ .outcome = CB_TRANSIENT,
+                                .error_code = "INTERNAL_ERROR",
+                                .error_message = "no memory for the step" };
+        return;
+    }
+    if (p->host->stepping)
+        p->host->stepping(p->host_arg, r->name, timeout_ms);
+    whereabouts was = function_enter(p, r->name);
+    int64_t began = clock_ms();
+    cb_context_call(*ctx, run, p->state, out);
+    int64_t took = clock_ms() - began;
+    bool misused = function_return(p, was);
+    if (p->host->stepping)
+        p->host->stepping(p->host_arg, NULL, 0);
+    p->steps++;
+    r->took_ms = (double)took;
+    if (misused)
+        *out = (cb_settlement){ .outcome = CB_PERMANENT,
+                                .error_code = "MISUSE",
+                                .error_message = p->stray };
+    else if (took > timeout_ms)
+        *out = (cb_settlement){ .outcome = CB_TRANSIENT,
+                                .error_code = "STEP_TIMEOUT",
+                                .error_message = "the step did not return within its timeout" };
+}
+
+/* Seconds of a Retry-After go before the schedule; some chance keeps retries of many apart. */
+static int64_t retry_in_ms(const cb_step_options *o, int attempt, double asked_seconds)
+{
+    int64_t ms = o->retry_delay_ms > 0 ? o->retry_delay_ms : default_retry_ms;
+
+    for (int i = 1; i < attempt && ms < most_retry_ms; i++)
+        ms *= 2;
+    ms += (int64_t)(clock_ms() * 7919 % 500);
+    if (ms > most_retry_ms)
+        ms = most_retry_ms;
+    return asked_seconds * 1000 > (double)ms ? (int64_t)(asked_seconds * 1000) : ms;
+}
+
+/* What a failure is to this process: the type may know the code better than the step. */
+static cb_outcome classified(const cb_process *p, const cb_settlement *out)
+{
+    if (out->outcome != CB_PERMANENT || !p->type->type->classify)
+        return out->outcome;
+    cb_outcome as = p->type->type->classify(out->error_code);
+    return as == CB_TRANSIENT || as == CB_BUSINESS_RULE ? as : CB_PERMANENT;
+}
+
+static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_settlement *out)
+{
+    cb_outcome outcome = classified(p, out);
+
+    if (outcome == CB_SUCCESS) {
+        call_complete(p, r);
+        return p->left ? TRIED_FAILED : TRIED_DONE;
+    }
+    state_restore(p);
+    r->dirty = true;
+    if (outcome == CB_INTERRUPTED) {
+        r->attempts--;
+        r->status = RECORD_RETRY;
+        return TRIED_YIELDED;
+    }
+    record_set_text(&r->error_code, out->error_code);
+    record_set_text(&r->error_message, out->error_message);
+    if (outcome == CB_TRANSIENT && r->attempts < most_attempts(o)) {
+        r->status = RECORD_RETRY;
+        p->retry_ms = retry_in_ms(o, r->attempts, out->retry_seconds);
+        return TRIED_AGAIN;
+    }
+    r->status = RECORD_FAILED;
+    return outcome == CB_BUSINESS_RULE ? TRIED_DECLINED
+           : outcome == CB_TRANSIENT   ? TRIED_EXHAUSTED
+                                       : TRIED_FAILED;
+}
+
+/* Durable before anything leaves this machine. */
+static tried begin(cb_process *p, record *r, const cb_step_options *o)
+{
+    r->attempts++;
+    r->status = RECORD_STARTED;
+    r->dirty = true;
+    if (o->local)
+        return TRIED_DONE;
+    record_set_text(&p->step, r->name);
+    record_set_text(&p->wait, NULL);
+    return run_checkpoint(p) ? TRIED_DONE : TRIED_LOST;
+}
+
+tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_options *options,
+               const char *key_prefix)
+{
+    record *r = run_at(p, ordinal);
+    OWNED(cb_context) ctx = NULL;
+    cb_settlement out = { .outcome = CB_SUCCESS };
+
+    if (!options->local && run_is_stopping(p))
+        return TRIED_YIELDED;
+    tried begun = begin(p, r, options);
+    if (begun != TRIED_DONE)
+        return begun;
+    int64_t timeout = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
+    cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),
+                              .correlation_id = p->row->process_id,
+                              .domain = p->row->domain,
+                              .command_type = r->name,
+                              .data = "{}",
+                              .lease_no = p->row->lease_no,
+                              .attempt = r->attempts,
+                              .max_attempts = most_attempts(options),
+                              .timeout_seconds = (int)((timeout + 999) / 1000) };
+    call_function(p, &as_command, run, timeout, r, &out, &ctx);
+    return judge(p, r, options, &out);
+}
+
+/* ---- cb_step ---- */
+
+static cb_flow exhausted(cb_process *p, const char *code, const record *r)
+{
+    return run_park(p, code, "step '%s', attempt %d: %s: %s", r->name, r->attempts,
+                    r->error_code ? r->error_code : "",
+                    r->error_message ? r->error_message : "no message");
+}
+
+static cb_flow wait_to_retry(cb_process *p, const record *r)
+{
+    p->status = "WAITING_FOR_RETRY";
+    record_set_text(&p->step, r->name);
+    record_set_text(&p->wait, NULL);
+    p->wake = WAKE_TIMERS;
+    return call_leave(p, LEFT_RETRYING);
+}
+
+static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options *options)
+{
+    switch (how) {
+    case TRIED_DONE:
+        if (options->compensate) {
+            r->owes = json_object_new_object();
+            put(r->owes, "inline", json_object_new_boolean(true));
+        }
+        saga_owe(p, r, options->compensate, options);
+        return p->left ? CB_LEAVE : CB_NEXT;
+    case TRIED_AGAIN:
+        run_fail_text(p, r->error_code, "step '%s': %s", r->name,
+                      r->error_message ? r->error_message : "no message");
+        return wait_to_retry(p, r);
+    case TRIED_DECLINED:
+        run_fail_text(p, r->error_code, "%s", r->error_message ? r->error_message : "");
+        return call_leave(p, LEFT_BUSINESS);
+    case TRIED_EXHAUSTED:
+    case TRIED_FAILED:
+        if (p->left)
+            return CB_LEAVE;
+        record_set_text(&p->step, r->name);
+        return exhausted(p, how == TRIED_EXHAUSTED ? "RETRIES_EXHAUSTED" : "PERMANENT_FAILURE", r);
+    case TRIED_YIELDED:
+        if (run_is_stopping(p))
+            return call_leave(p, LEFT_YIELDING);
+        p->retry_ms = default_retry_ms; /* one that gives everything back must not spin */
+        return wait_to_retry(p, r);
+    case TRIED_LOST:
+        break;
+    }
+    return call_leave(p, LEFT_LOST);
+}
+
+cb_flow cb_step_with(cb_process *p, const char *name, cb_step_fn *run,
+                     const cb_step_options *options)
+{
+    record *r = NULL;
+
+    switch (call_enter(p, KIND_STEP, name, &r)) {
+    case PASSED:
+        saga_owe(p, r, options->compensate, options);
+        return CB_NEXT;
+    case REFUSED:
+        return CB_LEAVE;
+    case OPEN:
+        if (p->purpose != FORWARD)
+            return call_leave(p, LEFT_FRONTIER);
+        if (step_is_exhausted_by_crash(r, options))
+            return run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+                            "step '%s' was begun %d times and nobody knows how the last attempt "
+                            "ended: find out, then retry, complete or cancel",
+                            name, r->attempts);
+        break;
+    case NEW:
+        break;
+    }
+    r = call_open(p, r, KIND_STEP, name);
+    if (!r)
+        return CB_LEAVE;
+    int ordinal = r->ordinal;
+    tried how = step_try(p, ordinal, run, options, "step");
+    return after(p, how, run_at(p, ordinal), options);
+}
