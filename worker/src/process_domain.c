@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
 static size_t count_types(const cb_worker_domain_options *o)
 {
@@ -125,6 +126,8 @@ bool process_domain_init(process_domain *d, cb_worker *w, size_t index,
                                            .reply_queues = (const char *const *)&d->queues[1],
                                            .n_reply_queues = d->n_queues - 1,
                                            .reply_grace_seconds = options->reply_grace_seconds };
+    d->host = process_run_host;
+    d->host.lease_seconds = d->vt_seconds;
     d->slots = calloc((size_t)d->n_slots + 1, sizeof *d->slots);
     for (int i = 0; d->slots && i < d->n_slots; i++) {
         d->slots[i].domain = d;

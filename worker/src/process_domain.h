@@ -29,6 +29,7 @@ typedef struct process_domain {
     char **queues; /* <domain>__processes, then the reply queues */
     size_t n_queues;
     cb_process_claim_options claim;
+    cb_run_host host;
     int n_slots; /* 0: it runs none */
     double vt_seconds;
 

@@ -46,13 +46,16 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
 {
     process_job *j = arg;
     cb_worker *w = j->domain->worker;
+    int64_t asked_at = now_ns();
 
     settlement->verdict = CB_SETTLED;
     bool durable = settle_and_wait(j, settlement);
-    if (durable)
+    if (durable) {
+        atomic_store(&j->lease_end, lease_end_from(asked_at, j->domain->vt_seconds));
         metrics_process_settled(w->metrics, j->domain->index, true);
-    else if (settlement->verdict == CB_STALE)
+    } else if (settlement->verdict == CB_STALE) {
         tell_stale(w, j);
+    }
     return durable;
 }
 
@@ -103,7 +106,10 @@ static bool is_stopping(void *arg)
     return atomic_load(&j->domain->worker->stopping);
 }
 
-static const cb_run_host run_host = { checkpoint, stepping, is_lost, is_stopping };
+const cb_run_host process_run_host = { .checkpoint = checkpoint,
+                                       .stepping = stepping,
+                                       .is_lost = is_lost,
+                                       .is_stopping = is_stopping };
 
 /* ---- what a run came to ---- */
 
@@ -135,6 +141,10 @@ static void tell(cb_worker *w, const process_job *j, const cb_run_result *r, int
 {
     size_t end = end_of(r->status);
 
+    if (r->misuse)
+        emit(w, CB_LEVEL_ERROR, "process.misused", .domain = j->domain->name,
+             .process_id = j->row->process_id.text, .process_type = j->row->process_type,
+             .error = r->misuse);
     emit(w, ends[end].level, ends[end].event, .domain = j->domain->name,
          .process_id = j->row->process_id.text, .process_type = j->row->process_type,
          .status = r->status, .lease_no = j->row->lease_no, .error_code = r->error_code,
@@ -185,7 +195,7 @@ void *process_slot_thread(void *arg)
     while ((j = process_domain_next(d))) {
         cb_run_result result = { 0 };
         int64_t from = now_ns();
-        cb_run_process(slot->run, j->row, &run_host, j, &result);
+        cb_run_process(slot->run, j->row, &d->host, j, &result);
         stepping(j, NULL, 0);
         if (!result.lost)
             settle(w, j, &result, now_ns() - from);

@@ -13,6 +13,8 @@ bool process_claims_init(cb_worker *w, cb_error *e);
 /* Something may be in that reply queue. */
 void process_hint_reply(cb_worker *w, const char *queue);
 
+/* What a run asks of its job, but for the lease. */
+extern const cb_run_host process_run_host;
 void *process_slot_thread(void *slot);
 
 /* Registers the types of every domain. */
