@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_store.h"
+
 /* Loads a set unless it is there already. */
 static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
 {
