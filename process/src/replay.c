@@ -1,4 +1,5 @@
 /* execute() over the records: what is recorded is passed, not done again. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static json_object *state_take_changes(cb_process *p)
 
     if (!cb_fields_diff(p->type->type->state, p->base, p->state, &changes)) {
         cb_error e = { .message = "no memory" };
-        (void)cb_fields_valid(p->type->type->state, p->state, &e);
+        if (cb_fields_valid(p->type->type->state, p->state, &e))
+            snprintf(e.message, sizeof e.message, "no memory");
         state_restore(p);
         run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
                  e.message);

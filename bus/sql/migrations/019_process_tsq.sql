@@ -1,1 +1,2 @@
--- 019_process_tsq
+-- To come.
+SELECT 1;

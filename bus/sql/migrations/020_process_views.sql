@@ -1,1 +1,2 @@
--- 020_process_views
+-- To come.
+SELECT 1;
