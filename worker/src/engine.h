@@ -63,7 +63,7 @@ struct cb_worker {
     size_t n_domains;
     bool runs_processes;  /* there are slots for some */
     bool moves_processes; /* or else replies to deliver */
-    char **sends_to; /* further domains, which are only registered */
+    char **sends_to;      /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];

@@ -104,9 +104,10 @@ static bool fail_thread(cb_worker *w, int error, cb_error *e)
         got += w->domains[i].n_threads + w->processes[i].n_threads;
     }
     cb_fail(e, CB_MEMORY, "this machine gave %zu of %zu slots: %s", got, wanted, strerror(error));
-    snprintf(e->hint, sizeof e->hint,
-             "Lower domains.<d>.concurrent-messages or -processes, or raise the limit of threads (ulimit -u, the "
-             "pids limit of the container).");
+    snprintf(
+        e->hint, sizeof e->hint,
+        "Lower domains.<d>.concurrent-messages or -processes, or raise the limit of threads (ulimit -u, the "
+        "pids limit of the container).");
     return false;
 }
 
@@ -314,8 +315,7 @@ static bool is_given_up(cb_worker *w)
     size_t given_up = 0;
 
     for (size_t i = 0; i < w->n_domains; i++)
-        given_up +=
-            atomic_load(&w->domains[i].given_up) + atomic_load(&w->processes[i].given_up);
+        given_up += atomic_load(&w->domains[i].given_up) + atomic_load(&w->processes[i].given_up);
     return given_up > 0 && !is_claiming(w) && cb_worker_in_flight(w, NULL) <= given_up;
 }
 

@@ -7,8 +7,9 @@
 #include "metrics_state.h"
 
 const char *const link_names[LINKS] = {
-    [LINK_CLAIM] = "claim",   [LINK_SETTLE] = "settle", [LINK_RENEW] = "renew",
-    [LINK_LISTEN] = "listen", [LINK_KEEP] = "keep",     [LINK_EFFECT] = "effect",
+    [LINK_CLAIM] = "claim",     [LINK_SETTLE] = "settle",
+    [LINK_RENEW] = "renew",     [LINK_LISTEN] = "listen",
+    [LINK_KEEP] = "keep",       [LINK_EFFECT] = "effect",
     [LINK_PROCESS] = "process", [LINK_PROCESS_SETTLE] = "process_settle",
 };
 

@@ -91,9 +91,9 @@ void metrics_figures_adopt(metrics *m, metrics_figure *figures, size_t n);
 
 /* What only the worker knows at the moment of a scrape. */
 typedef struct {
-    size_t in_flight; /* claimed, until settled and returned */
-    size_t running;   /* inside their handler */
-    size_t overdue;   /* running past their timeout */
+    size_t in_flight;     /* claimed, until settled and returned */
+    size_t running;       /* inside their handler */
+    size_t overdue;       /* running past their timeout */
     size_t processes;     /* in flight */
     size_t steps_overdue; /* running past their timeout */
 } metrics_now;

@@ -5,8 +5,16 @@
 #include "metrics_state.h"
 
 const char *const metrics_statuses[METRICS_STATUSES] = {
-    "PENDING",         "EXECUTING",    "WAITING_FOR_REPLY", "WAITING_FOR_ASYNC", "WAITING_FOR_RETRY",
-    "WAITING_FOR_TSQ", "COMPENSATING", "COMPENSATED",       "COMPLETED",         "CANCELED",
+    "PENDING",
+    "EXECUTING",
+    "WAITING_FOR_REPLY",
+    "WAITING_FOR_ASYNC",
+    "WAITING_FOR_RETRY",
+    "WAITING_FOR_TSQ",
+    "COMPENSATING",
+    "COMPENSATED",
+    "COMPLETED",
+    "CANCELED",
     "FAILED",
 };
 enum {

@@ -40,9 +40,9 @@ static void type_histogram(const scrape *s, const family *f)
         const metrics_part *part = &s->m->domains[i];
         for (size_t j = 0; j < part->is.n_kinds; j++) {
             const char *t = (const char *)&part->process_types[j];
-            scrape_histogram(s, f, (const histogram *)(const void *)(t + f->which),
-                             &(scrape_labels){ part->is.domain, type_label,
-                                               part->is.kinds[j].process_type });
+            scrape_histogram(
+                s, f, (const histogram *)(const void *)(t + f->which),
+                &(scrape_labels){ part->is.domain, type_label, part->is.kinds[j].process_type });
         }
     }
 }

@@ -23,7 +23,8 @@ static void ready(const scrape *s, const family *f)
 
 static void worker_total(const scrape *s, const family *f)
 {
-    fprintf(s->out, "%s%s %" PRId64 "\n", SCRAPE_PREFIX, f->name, metrics_get(&s->m->counters[f->which]));
+    fprintf(s->out, "%s%s %" PRId64 "\n", SCRAPE_PREFIX, f->name,
+            metrics_get(&s->m->counters[f->which]));
 }
 
 static void domain_total(const scrape *s, const family *f)
@@ -67,14 +68,17 @@ static void run_durations(const scrape *s, const family *f)
     for (size_t i = 0; i < s->m->n; i++) {
         const metrics_part *part = &s->m->domains[i];
         for (size_t j = 0; j < part->n_types; j++)
-            scrape_histogram(s, f, &part->types[j].run, &(scrape_labels){ part->is.domain, "command_type", part->types[j].name });
+            scrape_histogram(
+                s, f, &part->types[j].run,
+                &(scrape_labels){ part->is.domain, "command_type", part->types[j].name });
     }
 }
 
 static void queue_waits(const scrape *s, const family *f)
 {
     for (size_t i = 0; i < s->m->n; i++)
-        scrape_histogram(s, f, &s->m->domains[i].wait, &(scrape_labels){ .domain = s->m->domains[i].is.domain });
+        scrape_histogram(s, f, &s->m->domains[i].wait,
+                         &(scrape_labels){ .domain = s->m->domains[i].is.domain });
 }
 
 /* A histogram of struct metrics. */
@@ -136,7 +140,8 @@ static const family families[] = {
     { "slots", "gauge", "Handlers that can run at once.", slots, 0 },
     { "in_flight", "gauge", "Commands claimed and not yet settled, or whose handler still runs.",
       scrape_at_the_moment, offsetof(metrics_now, in_flight) },
-    { "running", "gauge", "Handlers that run.", scrape_at_the_moment, offsetof(metrics_now, running) },
+    { "running", "gauge", "Handlers that run.", scrape_at_the_moment,
+      offsetof(metrics_now, running) },
     { "overdue", "gauge", "Handlers that run past their timeout.", scrape_at_the_moment,
       offsetof(metrics_now, overdue) },
     { "claimed_total", "counter", "Commands claimed.", domain_total, DOMAIN_CLAIMED },

@@ -74,8 +74,8 @@ static bool renew_domain(cb_worker *w, process_domain *d, bool all)
             continue;
         jobs[i] = jobs[wanted];
         jobs[wanted] = j;
-        leases[wanted++] = (cb_process_lease){ .process_id = j->row->process_id,
-                                               .lease_no = j->row->lease_no };
+        leases[wanted++] =
+            (cb_process_lease){ .process_id = j->row->process_id, .lease_no = j->row->lease_no };
     }
     bool ok = leases && (wanted == 0 || extend(w, d, jobs, leases, wanted));
     free(leases);

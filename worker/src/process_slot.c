@@ -106,10 +106,9 @@ static bool is_stopping(void *arg)
     return atomic_load(&j->domain->worker->stopping);
 }
 
-const cb_run_host process_run_host = { .checkpoint = checkpoint,
-                                       .stepping = stepping,
-                                       .is_lost = is_lost,
-                                       .is_stopping = is_stopping };
+const cb_run_host process_run_host = {
+    .checkpoint = checkpoint, .stepping = stepping, .is_lost = is_lost, .is_stopping = is_stopping
+};
 
 /* ---- what a run came to ---- */
 

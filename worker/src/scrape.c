@@ -51,7 +51,8 @@ void scrape_histogram(const scrape *s, const family *f, const histogram *h,
         if (labels->key)
             scrape_label(s, ",", labels->key, labels->value);
         if (bucket)
-            scrape_label(s, domain ? "," : "{", "le", i < h->scale->n ? h->scale->bounds[i].le : "+Inf");
+            scrape_label(s, domain ? "," : "{", "le",
+                         i < h->scale->n ? h->scale->bounds[i].le : "+Inf");
         fputs(domain || bucket ? "}" : "", s->out);
         if (i == h->scale->n + 1 && in_seconds)
             scrape_seconds(s, reading.sum);

@@ -28,7 +28,7 @@ typedef struct served {
     cb_receiver *receiver;
 
     /* Settings, fixed after open. */
-    int slots; /* 0: no commands are served */
+    int slots;       /* 0: no commands are served */
     int places;      /* slots + prefetch */
     int fleet_limit; /* -1: left as it is */
     double vt_seconds, poll_seconds;

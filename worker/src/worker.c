@@ -167,9 +167,10 @@ void cb_worker_free(cb_worker *w)
     pthread_cond_destroy(&w->unpause);
     pthread_mutex_destroy(&w->pausing);
     pthread_mutex_destroy(&w->life);
-    char *texts[] = { w->id,         w->name,          w->profile,    w->host,         w->url,
-                      w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives,
-                      w->keep_processes };
+    char *texts[] = {
+        w->id,         w->name,          w->profile,    w->host,          w->url,
+        w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives, w->keep_processes
+    };
     for (size_t i = 0; i < CB_COUNT(texts); i++)
         free(texts[i]);
     for (size_t i = 0; i < w->n_sends_to; i++)

@@ -16,10 +16,10 @@ typedef struct {
     const char *domain;           /* required */
     const cb_module *const *sets; /* whose handlers serve it, and whose processes run in it */
     size_t n_sets;
-    int concurrent_messages; /* slots [5] */
+    int concurrent_messages;  /* slots [5] */
     int concurrent_processes; /* slots for processes, if a set has some [= concurrent_messages] */
-    int prefetch;            /* commands claimed beyond the free slots [0] */
-    const int *fleet_limit;  /* leases over the whole fleet, 0 none [NULL: left as it is] */
+    int prefetch;             /* commands claimed beyond the free slots [0] */
+    const int *fleet_limit;   /* leases over the whole fleet, 0 none [NULL: left as it is] */
     double visibility_timeout_seconds; /* the lease [30] */
     double poll_interval_seconds;      /* [1] */
     bool no_notify;                    /* poll only */
