@@ -15,6 +15,17 @@ static const struct {
     { "send", "sender worker" },
     { "send_many", "sender worker" },
     { "create_batch", "sender worker" },
+    { "start_process", "sender worker operator" },
+    { "respond", "sender worker operator" },
+
+    { "register_process_type", "worker" },
+    { "deliver_replies", "worker" },
+    { "claim_processes", "worker" },
+    { "next_process_wake", "worker" },
+    { "extend_processes", "worker" },
+    { "release_unknown_processes", "worker" },
+    { "read_processes", "worker operator" },
+    { "running_processes", "worker operator" },
 
     { "receive", "worker" },
     { "hold_fence", "worker" },
@@ -46,6 +57,7 @@ static const struct {
     { "audit_decision", "" },
     { "batch_has_open", "" },
     { "capacity_left", "" },
+    { "check_payload", "" },
     { "check_reply_queue", "" },
     { "check_shared", "" },
     { "close_batch", "" },
@@ -53,6 +65,7 @@ static const struct {
     { "command_problem", "" },
     { "count_leases", "" },
     { "create_queue", "" },
+    { "create_queue_pop", "" },
     { "create_queue_take", "" },
     { "domain_name_problem", "" },
     { "end_by_operator", "" },
@@ -61,19 +74,23 @@ static const struct {
     { "hold_batch", "" },
     { "in_tsq", "" },
     { "known_domain", "" },
+    { "known_process_type", "" },
     { "live_leases", "" },
     { "move_messages", "" },
     { "name_duplicates", "" },
     { "new_id", "" },
+    { "process_content", "" },
     { "put_commands", "" },
     { "queue_exists", "" },
     { "queue_sample", "" },
+    { "read_replies", "" },
     { "refuse", "" },
     { "refuse_problem", "" },
     { "reply_message", "" },
     { "send_replies", "" },
     { "sort_out_messages", "" },
     { "start_batches", "" },
+    { "to_ms", "" },
     { "unread_replies", "" },
     { "wake_for_capacity", "" },
     { "wake_sleepers", "" },
@@ -95,6 +112,12 @@ static const struct {
     { "batch", "operator monitor", "custom_data" },
     { "batch_status", "operator monitor", "custom_data" },
     { "clock", "", "" },
+    { "process_type", "", "" },
+    { "process", "", "" },
+    { "process_history", "", "" },
+    { "process_inbox", "", "" },
+    { "process_event", "", "" },
+    { "process_event_id_seq", "", "" },
     { "audit_id_seq", "", "" },
 };
 
@@ -134,7 +157,7 @@ Test(privileges, to_call_each_function_are_as_meant)
                           "has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE') "
                           "FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
                           "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
-                          "AND p.proname NOT LIKE '%.take'");
+                          "AND p.proname NOT LIKE '%.%'");
 
     for (int i = 0; i < PQntuples(found); i++) {
         const char *name = PQgetvalue(found, i, 0), *role = PQgetvalue(found, i, 1);
@@ -163,18 +186,18 @@ Test(privileges, of_public_are_none)
                  "WHERE n.nspname IN ('commandbus', 'pgmq') AND a.grantee = 0");
 }
 
-/* Each queue has one function of its own, made when the queue is. */
-Test(privileges, of_a_queues_own_function_nobody_has)
+/* Each queue has two functions of its own, made when the queue is. */
+Test(privileges, of_a_queues_own_functions_nobody_has)
 {
     expect_number(
-        bus.conn, 6,
+        bus.conn, 12,
         "SELECT count(*) FROM pg_proc p WHERE p.pronamespace = 'commandbus'::regnamespace "
-        "AND p.proname LIKE '%.take'");
+        "AND p.proname LIKE '%.%'");
     expect_number(
         bus.conn, 0,
         "SELECT count(*) FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
         "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
-        "AND p.proname LIKE '%.take' "
+        "AND p.proname LIKE '%.%' "
         "AND has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE')");
 }
 

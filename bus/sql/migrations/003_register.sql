@@ -27,6 +27,34 @@ BEGIN
 END
 $$;
 
+-- Taking messages out of a queue for good, likewise: "<queue>.pop". Internal: only deliver_replies calls it, and
+-- puts back what cannot be delivered yet.
+CREATE FUNCTION commandbus.create_queue_pop(queue_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($sql$
+        CREATE OR REPLACE FUNCTION commandbus.%1$I(quantity integer, OUT msg_ids bigint[], OUT read_cts integer[],
+            OUT enqueued_at timestamptz[], OUT vts timestamptz[], OUT messages jsonb[], OUT headers jsonb[])
+        LANGUAGE plpgsql AS $body$
+        #variable_conflict use_column
+        BEGIN
+            WITH due AS MATERIALIZED (
+                SELECT q.ctid AS place FROM pgmq.%2$I q
+                WHERE q.vt <= statement_timestamp() ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
+            ), popped AS (
+                DELETE FROM pgmq.%2$I q USING due WHERE q.ctid = due.place
+                RETURNING q.msg_id, q.read_ct, q.enqueued_at, q.vt, q.message, q.headers
+            )
+            SELECT array_agg(p.msg_id), array_agg(p.read_ct), array_agg(p.enqueued_at), array_agg(p.vt),
+                   array_agg(p.message), array_agg(p.headers)
+            INTO msg_ids, read_cts, enqueued_at, vts, messages, headers FROM popped p;
+        END
+        $body$
+    $sql$, queue_name || '.pop', 'q_' || queue_name);
+    EXECUTE format('REVOKE ALL ON FUNCTION commandbus.%I FROM PUBLIC', queue_name || '.pop');
+END
+$$;
+
 -- One queue of PGMQ, with what churn asks for.
 CREATE FUNCTION commandbus.create_queue(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -50,6 +78,7 @@ BEGIN
                    queue_table, archive_table);
     EXECUTE format('GRANT SELECT ON %s TO commandbus_monitor', queue_seq);
     PERFORM commandbus.create_queue_take(queue_name);
+    PERFORM commandbus.create_queue_pop(queue_name);
 END
 $$;
 
@@ -57,6 +86,7 @@ CREATE FUNCTION commandbus.queue_exists(queue_name text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT to_regclass(format('pgmq.%I', 'q_' || queue_name)) IS NOT NULL
        AND to_regproc(format('commandbus.%I', queue_name || '.take')) IS NOT NULL
+       AND to_regproc(format('commandbus.%I', queue_name || '.pop')) IS NOT NULL
 $$;
 
 -- Makes <domain>__commands and <domain>__replies, and the named further reply queue if there is

@@ -1,1 +1,132 @@
--- 016_process_deliver
+-- Delivering replies: from a reply queue into the inboxes of the processes that wait for them.
+
+-- The commands' and processes' ids of messages in the wire format of a reply, NULL for what is none.
+CREATE FUNCTION commandbus.read_replies(messages jsonb[], OUT command_ids uuid[], OUT process_ids uuid[])
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(CASE WHEN r.fine THEN (r.message ->> 'command_id')::uuid END ORDER BY r.ord),
+           array_agg(CASE WHEN r.fine THEN (r.message ->> 'correlation_id')::uuid END ORDER BY r.ord)
+    FROM (
+        SELECT m.message, m.ord, coalesce(
+                   jsonb_typeof(m.message) = 'object' AND m.message ->> 'outcome' IN ('SUCCESS', 'FAILED', 'CANCELED')
+                   AND m.message ->> 'command_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                   AND m.message ->> 'correlation_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false) AS fine
+        FROM unnest(messages) WITH ORDINALITY m(message, ord)
+    ) r
+$$;
+
+-- Up to `quantity` messages of a reply queue. A reply for a live process goes into its inbox and wakes it, one
+-- for a process that has ended is archived (late), what is no reply too (dead-lettered), and so, once it is older
+-- than the grace, is a reply to a process or a command that nobody knows. What belongs to a process that
+-- somebody has locked stays (locked). Never waits for a lock.
+CREATE FUNCTION commandbus.deliver_replies(reply_queue text, worker text, quantity integer DEFAULT 100,
+    grace_seconds double precision DEFAULT 60, OUT delivered bigint, OUT late bigint, OUT dead_lettered bigint,
+    OUT taken bigint, OUT locked bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    queue_domain text := (SELECT r.domain FROM commandbus.reply_queue r WHERE r.queue_name = deliver_replies.reply_queue);
+    moment       timestamptz := commandbus.now();
+    got          record; -- the messages, column by column
+    ids          record; -- whose they are
+    held         uuid[];
+    done         record;
+BEGIN
+    IF (quantity > 0 AND grace_seconds >= 0 AND worker <> '') IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'quantity must be positive, grace_seconds not negative and worker a name',
+                                  'Correct the call; nothing was delivered.');
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', 'replies are delivered in READ COMMITTED only: an older snapshot does '
+            'not know what is locked', 'Call deliver_replies in a transaction of its own with the default isolation.');
+    END IF;
+    IF queue_domain IS NULL THEN
+        PERFORM commandbus.check_reply_queue(coalesce(deliver_replies.reply_queue, ''));
+    END IF;
+    delivered := 0; late := 0; dead_lettered := 0; taken := 0; locked := 0;
+    -- A queue that somebody dropped must not stop what follows.
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || deliver_replies.reply_queue)), 'DELETE') IS NOT TRUE
+       OR to_regproc(format('commandbus.%I', deliver_replies.reply_queue || '.pop')) IS NULL THEN
+        RETURN;
+    END IF;
+
+    EXECUTE format('SELECT * FROM commandbus.%I($1)', deliver_replies.reply_queue || '.pop') INTO got USING quantity;
+    taken := coalesce(cardinality(got.msg_ids), 0);
+    IF taken = 0 THEN
+        RETURN;
+    END IF;
+    SELECT * INTO ids FROM commandbus.read_replies(got.messages);
+    SELECT array_agg(p.process_id) INTO held
+    FROM (SELECT DISTINCT id FROM unnest(ids.process_ids) id WHERE id IS NOT NULL ORDER BY id) r
+    CROSS JOIN LATERAL (
+        SELECT p.process_id FROM commandbus.process p WHERE p.process_id = r.id FOR UPDATE OF p SKIP LOCKED
+    ) p;
+
+    -- In a statement that began after the locks: it sees what whoever had them before has written.
+    WITH reply AS MATERIALIZED (
+        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.domain, p.inbox_seq,
+               (p.lease_owner IS NOT NULL AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
+               CASE WHEN m.process_id IS NULL THEN 'the message is no reply'
+                    WHEN p.status IS NULL THEN 'there is no such process'
+                    WHEN c.command_id IS NULL THEN 'the process has no such command' END AS problem,
+               CASE WHEN m.process_id IS NULL THEN 'DEAD'
+                    WHEN p.status IS NULL OR c.command_id IS NULL THEN
+                        CASE WHEN isfinite(m.enqueued_at) AND m.enqueued_at > statement_timestamp() - make_interval(secs => grace_seconds)
+                             THEN 'EARLY' ELSE 'DEAD' END
+                    WHEN (m.process_id = ANY (held)) IS NOT TRUE THEN 'LOCKED'
+                    WHEN p.status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED') THEN 'LATE'
+                    ELSE 'LIVE' END AS fate
+        FROM unnest(got.msg_ids, got.enqueued_at, got.messages, ids.command_ids, ids.process_ids)
+            WITH ORDINALITY m(msg_id, enqueued_at, message, command_id, process_id, ord)
+        LEFT JOIN LATERAL (
+            SELECT p.domain, p.status, p.inbox_seq, p.lease_owner, p.lease_until FROM commandbus.process p
+            WHERE p.process_id = m.process_id LIMIT 1
+        ) p ON true
+        LEFT JOIN LATERAL (
+            SELECT c.command_id FROM commandbus.command_metadata c
+            WHERE c.command_id = m.command_id AND c.correlation_id = m.process_id LIMIT 1
+        ) c ON true
+    ), arrived AS (
+        INSERT INTO commandbus.process_inbox (process_id, seq, at, kind, name, payload)
+        SELECT r.process_id, r.inbox_seq + row_number() OVER (PARTITION BY r.process_id ORDER BY r.msg_id),
+               clock_timestamp(), 'REPLY', r.message ->> 'outcome', r.message
+        FROM reply r WHERE r.fate = 'LIVE'
+    ), woken AS (
+        UPDATE commandbus.process p
+        SET inbox_seq = p.inbox_seq + r.n, wake_at = CASE WHEN r.leased THEN p.wake_at ELSE moment END
+        FROM (SELECT r.process_id, r.leased, count(*) AS n FROM reply r WHERE r.fate = 'LIVE' GROUP BY 1, 2) r
+        WHERE p.process_id = r.process_id
+    ), told AS (
+        INSERT INTO commandbus.process_event (process_id, event, worker, details)
+        SELECT r.process_id, 'LATE_REPLY', deliver_replies.worker,
+               jsonb_build_object('command_id', r.command_id, 'outcome', r.message -> 'outcome', 'final', r.message -> 'final')
+        FROM reply r WHERE r.fate = 'LATE'
+    ), audited AS (
+        INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
+        SELECT r.command_id, queue_domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
+               jsonb_build_object('queue', deliver_replies.reply_queue, 'msg_id', r.msg_id, 'reason', r.problem)
+        FROM reply r WHERE r.fate = 'DEAD'
+    )
+    SELECT count(*) FILTER (WHERE r.fate = 'LIVE') AS live, count(*) FILTER (WHERE r.fate = 'LATE') AS late,
+           count(*) FILTER (WHERE r.fate = 'DEAD') AS dead, count(*) FILTER (WHERE r.fate = 'LOCKED') AS locked,
+           array_agg(DISTINCT r.domain) FILTER (WHERE r.fate = 'LIVE' AND NOT r.leased) AS domains,
+           array_agg(r.fate ORDER BY r.ord) AS fates, array_agg(r.msg_id) FILTER (WHERE r.fate IN ('LATE', 'DEAD')) AS archives
+    INTO done FROM reply r;
+    delivered := done.live; late := done.late; dead_lettered := done.dead; locked := done.locked;
+
+    IF delivered < taken THEN
+        -- As they were; what came too early again in a second.
+        EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers) '
+                       'OVERRIDING SYSTEM VALUE SELECT m.msg_id, m.read_ct + 1, m.enqueued_at, statement_timestamp(), '
+                       '    CASE m.fate WHEN ''EARLY'' THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
+                       '    m.message, m.headers '
+                       'FROM unnest($1, $2, $3, $4, $5, $6, $7) m(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
+                       'WHERE m.fate <> ''LIVE''', 'q_' || deliver_replies.reply_queue)
+        USING got.msg_ids, got.read_cts, got.enqueued_at, got.vts, got.messages, got.headers, done.fates;
+        IF done.archives IS NOT NULL THEN
+            PERFORM commandbus.archive_messages(deliver_replies.reply_queue, done.archives);
+        END IF;
+    END IF;
+    PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
+END
+$$;

@@ -13,7 +13,8 @@ GRANT EXECUTE ON FUNCTION commandbus.now()
     TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
 
 -- Senders send.
-GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch TO commandbus_sender;
+GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch, commandbus.start_process, commandbus.respond
+    TO commandbus_sender;
 
 -- Workers receive and settle and keep house; they are members of the senders too (bootstrap.sql),
 -- for a process sends commands.
@@ -21,6 +22,10 @@ GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, comman
     commandbus.extend, commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
     commandbus.retire, commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
     commandbus.close_batches, commandbus.restore_messages, commandbus.purge
+    TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_replies, commandbus.claim_processes,
+    commandbus.next_process_wake, commandbus.extend_processes, commandbus.release_unknown_processes,
+    commandbus.read_processes, commandbus.running_processes
     TO commandbus_worker;
 
 GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages() TO commandbus_monitor, commandbus_worker;
@@ -47,4 +52,7 @@ GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch,
     TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
     commandbus.register_domain, commandbus.restore_messages, commandbus.close_batches, commandbus.purge
+    TO commandbus_operator;
+GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.respond, commandbus.read_processes,
+    commandbus.running_processes
     TO commandbus_operator;
