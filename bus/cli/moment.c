@@ -1,7 +1,6 @@
 /* Moments and spans of time as the database prints them and as people say them. */
 #include "moment.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +77,7 @@ static void write_units(long long whole, long long unit, const char *name, const
 
 const char *moment_span(double seconds, char *buffer, size_t size)
 {
-    long long whole = llround(seconds);
+    long long whole = (long long)(seconds + 0.5);
 
     if (seconds < 0.9995)
         snprintf(buffer, size, "%.0f ms", seconds > 0 ? seconds * 1000 : 0);

@@ -4,6 +4,7 @@
 #include "process_view.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -108,7 +109,7 @@ static void print_where(const process_view *v)
     if (step && !(wait && strcmp(wait, step) == 0))
         line_of_text(v, "step", "current_step");
     if (wait) {
-        label("waits for");
+        label(process_is(v, "status", "WAITING_FOR_TSQ") ? "at" : "waits for");
         plain(wait);
         if (process_until(v, "next_wait_timeout_at", &left))
             printf(left >= 0 ? ", times out in %s" : ", timed out %s ago",
@@ -161,6 +162,19 @@ static void print_owed(const process_view *v)
     putchar('\n');
 }
 
+static void print_version(const process_view *v)
+{
+    const char *wrote = process_text(v, "version"), *known = process_text(v, "registered_version");
+
+    if (strcmp(wrote, "0") == 0)
+        puts(", has not run yet");
+    else if (!known || strtol(known, NULL, 10) >= strtol(wrote, NULL, 10))
+        printf(", version %s\n", wrote);
+    else
+        printf(", version %s: needs workers of that version, %s is the newest there was\n", wrote,
+               known);
+}
+
 void process_print_head(const process_view *v)
 {
     double created = 0, completed = 0;
@@ -175,7 +189,8 @@ void process_print_head(const process_view *v)
     print_owed(v);
     label("domain");
     plain(process_text(v, "domain"));
-    printf(", version %s, %s\n", process_text(v, "version"), process_text(v, "execution_model"));
+    printf(", %s", process_text(v, "execution_model"));
+    print_version(v);
     line_of_text(v, "batch", "batch_id");
     line_of_moment(v, "started", "created_at");
     if (process_text(v, "completed_at")) {

@@ -77,6 +77,11 @@ static void print_event(json_object *event)
     json_object *details = json_member_of(event, "details");
     const char *reason = json_member_text(details, "reason");
 
+    if (is_event(event, "PROCESS_CREATED")) {
+        print_plain("started by ", json_member_text(event, "db_user"));
+        putchar('\n');
+        return;
+    }
     printf("%-12s ", "event");
     output_plain(stdout, json_member_text(event, "event"));
     print_plain(" at ", json_member_text(event, "step_name"));
