@@ -376,4 +376,21 @@ test_the_choice_of_processes_is_checked() {
     exits 2 process retry "$nobody" --deadline soon
 }
 
+# STP.16: what is due and what is parked, beside the domains.
+test_fleet_and_top_show_process_types() {
+    sql "SELECT commandbus.register_process_type('Idle', 'idle', 3), commandbus.register_process_type('Busy', 'idle', 1)" >/dev/null
+    process WAITING_FOR_TSQ >/dev/null
+    sql "UPDATE commandbus.process SET process_type = 'Busy', domain = 'idle' WHERE process_id IN
+             ('$(process WAITING_FOR_TSQ)', '$(process PENDING "wake_at=now() - interval '90 s'")',
+              '$(process WAITING_FOR_RETRY "wake_at=now() + interval '90 s'")')"
+    exits 0 fleet
+    prints '^PROCESS TYPE +DOMAIN +VERSION +DUE +WAITING +IN TSQ$'
+    prints '^Busy +idle +1 +1 +9[0-9]s +1$'
+    prints '^Idle +idle +3 +0 +- +0$'
+    exits 0 fleet --json
+    json '.processes[] | select(.process_type == "Busy") | [.due, .in_tsq]' '[1,1]'
+    exits 0 top --once --interval 100ms --json
+    json '.processes[] | select(.process_type == "Idle") | [.due, .waiting_seconds, .in_tsq]' '[0,null,0]'
+}
+
 run_tests
