@@ -39,6 +39,16 @@ const char *cb_verdict_name(cb_verdict verdict)
     return i < VERDICTS ? verdict_names[i] : "UNKNOWN";
 }
 
+bool verdict_next(const char **at, cb_verdict *ret)
+{
+    size_t verdict;
+
+    if (!words_next(at, verdict_names, VERDICTS, &verdict))
+        return false;
+    *ret = (cb_verdict)verdict;
+    return true;
+}
+
 /* The array parameters of one statement, and whether any item has a value in them: one that is all
  * NULL is not sent. */
 enum {
@@ -144,12 +154,10 @@ static bool read_verdicts(const settle_call *call, cb_settlement *items, size_t 
         const PGresult *result = call->statements[call->before + g].result;
         const char *at = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
         for (size_t i = 0; i < n; i++) {
-            size_t verdict;
             if (call->by_domain.group_of[i] != g)
                 continue;
-            if (!words_next(&at, verdict_names, VERDICTS, &verdict))
+            if (!verdict_next(&at, &items[i].verdict))
                 return cb_fail(e, CB_SERVER, "settle gave no verdict on item %zu", i + 1);
-            items[i].verdict = (cb_verdict)verdict;
         }
     }
     return true;

@@ -31,4 +31,10 @@ bool settle_call_make(settle_call *call, const char *worker, const cb_settlement
  * the items are closed. */
 bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t n, cb_error *e);
 
+/* Reads the next verdict of an array as the server prints it. */
+bool verdict_next(const char **at, cb_verdict *ret);
+
+/* Is the error about some item, or would every call get it? */
+bool settle_concerns_an_item(cb_code code);
+
 #endif

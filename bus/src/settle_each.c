@@ -1,8 +1,7 @@
 /* Settling where one bad item must not spoil its batch. */
-#include <commandbus/settle.h>
 #include <stdio.h>
 
-#include "db.h"
+#include "settle_call.h"
 #include "utf8.h"
 
 /* Items that the database takes in no form at all. More of them than this in one call is no matter
@@ -17,8 +16,7 @@ typedef struct {
     cb_error error; /* of the last item that could not be settled */
 } settle_run;
 
-/* Is it about some item, or would every call get it? */
-static bool concerns_an_item(cb_code code)
+bool settle_concerns_an_item(cb_code code)
 {
     return code == CB_DATA || code == CB_SERVER || code == CB_MISUSE || cb_code_is_refusal(code);
 }
@@ -42,7 +40,7 @@ static bool refuse_item(settle_run *run, cb_settlement *item, cb_error *why)
         run->refused++;
         return true;
     }
-    if (!concerns_an_item(why->code))
+    if (!settle_concerns_an_item(why->code))
         return false;
     run->error = *why;
     return ++run->unsettled <= most_unsettled;
@@ -52,7 +50,7 @@ static bool settle_halves(settle_run *run, cb_settlement *items, size_t n, cb_er
 {
     if (cb_settle(run->db, run->worker, items, n, why))
         return true;
-    if (!concerns_an_item(why->code))
+    if (!settle_concerns_an_item(why->code))
         return false;
     if (n == 1)
         return refuse_item(run, items, why);

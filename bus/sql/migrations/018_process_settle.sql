@@ -1,1 +1,272 @@
--- 018_process_settle
+-- Settling processes: what runs came to, one transaction, an answer per item. SQL knows no step: it writes
+-- what it is told, if the fence is right.
+--
+-- SETTLED  row, history, inbox, events, commands and cancels were written
+-- ALREADY  this was written before: a resend after a COMMIT whose answer was lost
+-- BUSY     the row is locked by somebody: bring it again
+-- STALE    the fence was lost: event STALE_OUTCOME, nothing changed
+
+-- An item as process/ writes it. Durations and moments in milliseconds; a moment counts from 1970.
+CREATE TYPE commandbus.process_outcome AS (
+    process_id uuid, lease_no bigint, settle_no bigint, checkpoint boolean, vt_seconds double precision, version integer,
+    status commandbus.process_status, phase commandbus.process_phase, step text, wait text, state jsonb, error_code text,
+    error_message text, leaving jsonb, deadline_spent boolean, seen integer, consumed integer[],
+    retry_ms double precision, retry_at_ms double precision, timeout_ms double precision, timeout_at_ms double precision,
+    wake text, records jsonb, commands jsonb, cancels jsonb, events jsonb);
+CREATE TYPE commandbus.process_record AS (
+    ordinal integer, kind commandbus.record_kind, status commandbus.record_status, name text, attempts integer,
+    send_no integer, during integer, command_id uuid, response_id uuid, domain text, command_type text,
+    timeout_ms double precision, timeout_at_ms double precision, took_ms double precision, error_code text,
+    error_message text, result jsonb, opening jsonb, patch jsonb, owes jsonb, finished boolean);
+
+-- A duration from `since`, or a moment, or NULL.
+CREATE FUNCTION commandbus.moment(since timestamptz, in_ms double precision, at_ms double precision) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(since + make_interval(secs => in_ms / 1000), to_timestamp(at_ms / 1000))
+$$;
+
+CREATE FUNCTION commandbus.is_terminal(status commandbus.process_status) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED')
+$$;
+
+-- Sends what processes ask for: `commands` holds a JSON array for each of the processes.
+CREATE FUNCTION commandbus.send_of_processes(process_ids uuid[], reply_queues text[], commands jsonb[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name  text;
+    known commandbus.domain;
+    c     record; -- the commands of one domain, column by column
+BEGIN
+    FOR name IN SELECT DISTINCT e ->> 'domain' FROM unnest(commands) l(list), jsonb_array_elements(l.list) e ORDER BY 1 LOOP
+        known := commandbus.known_domain(name);
+        SELECT array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
+               array_agg(l.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
+               array_agg(coalesce(n.data, '{}')) AS data, array_agg(l.reply_queue) AS reply_to,
+               array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
+               array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
+               array_agg(NULL::jsonb) AS headers, bool_or(n.command_id IS NULL) AS lacks_id,
+               min(commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts, 0,
+                                              n.timeout_seconds, NULL, known.payload_limit)) AS problem
+        INTO c
+        FROM unnest(process_ids, reply_queues, commands) l(process_id, reply_queue, list)
+        CROSS JOIN LATERAL jsonb_populate_recordset(NULL::commandbus.new_command, l.list) n
+        WHERE n.domain = name;
+        IF c.problem IS NOT NULL OR c.lacks_id THEN
+            PERFORM commandbus.refuse_problem(coalesce(c.problem, 'INVALID_DATA: a command of a process needs its command_id'));
+        END IF;
+        PERFORM commandbus.put_commands(name, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
+            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
+    END LOOP;
+END
+$$;
+
+-- Takes back commands that nobody has ever received, with their final reply. One that was received, or whose
+-- row or message somebody has locked at this moment, is left alone: its own end will tell.
+CREATE FUNCTION commandbus.cancel_unreceived(worker text, cancels jsonb[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    name   text;
+    held   record; -- the commands of one domain, column by column
+    locked bigint[];
+BEGIN
+    FOR name IN SELECT DISTINCT e ->> 'domain' FROM unnest(cancels) l(list), jsonb_array_elements(l.list) e ORDER BY 1 LOOP
+        SELECT array_agg(c.command_id ORDER BY c.msg_id) AS ids, array_agg(c.msg_id ORDER BY c.msg_id) AS msg_ids,
+               array_agg(e ->> 'reason' ORDER BY c.msg_id) AS reasons
+        INTO held
+        FROM unnest(cancels) l(list) CROSS JOIN LATERAL jsonb_array_elements(l.list) e
+        CROSS JOIN LATERAL (
+            SELECT c.command_id, c.msg_id FROM commandbus.command_metadata c
+            WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = name AND c.status = 'PENDING' AND c.lease_no = 0
+            FOR UPDATE OF c SKIP LOCKED
+        ) c
+        WHERE e ->> 'domain' = name;
+        CONTINUE WHEN held.ids IS NULL;
+
+        -- Archives nothing when one is locked; the others are ours by then.
+        locked := commandbus.move_messages(name || '__commands', NULL, held.msg_ids, NULL, NULL);
+        IF locked IS NOT NULL THEN
+            PERFORM commandbus.move_messages(name || '__commands', NULL,
+                ARRAY(SELECT m FROM unnest(held.msg_ids) m WHERE m <> ALL (locked)), NULL, NULL);
+        END IF;
+
+        WITH canceled AS (
+            UPDATE commandbus.command_metadata c
+            SET status = 'CANCELED', completed_at = statement_timestamp(), updated_at = statement_timestamp()
+            FROM unnest(held.ids, held.msg_ids, held.reasons) h(command_id, msg_id, reason)
+            WHERE c.command_id = h.command_id AND c.domain = name AND h.msg_id <> ALL (coalesce(locked, '{}'))
+            RETURNING c.command_id, c.correlation_id, c.reply_to, c.lease_no, c.attempts, h.reason
+        ), audited AS (
+            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+            SELECT c.command_id, c.lease_no, c.attempts, name, 'OPERATOR_CANCEL', cancel_unreceived.worker,
+                   jsonb_build_object('reason', c.reason)
+            FROM canceled c
+        )
+        SELECT array_agg(c.reply_to) AS queues,
+               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL, NULL, NULL, NULL,
+                                                  c.reason, true)) AS messages
+        INTO held FROM canceled c WHERE c.reply_to IS NOT NULL;
+        IF held.queues IS NOT NULL THEN
+            PERFORM commandbus.send_replies(name, held.queues, held.messages);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- The answers for items that were not settled, found out one by one: there are few of them.
+CREATE FUNCTION commandbus.explain_unsettled_processes(worker text, items jsonb, settled integer[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    verdicts  text[] := array_fill('SETTLED'::text, ARRAY[jsonb_array_length(items)]);
+    i         integer;
+    item      commandbus.process_outcome;
+    found_row record;
+BEGIN
+    FOR i IN SELECT o.i FROM generate_series(1, jsonb_array_length(items)) o(i) EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
+        item := jsonb_populate_record(NULL::commandbus.process_outcome, items -> (i - 1));
+        SELECT p.lease_no, p.settle_no, p.lease_owner, p.status INTO found_row
+        FROM commandbus.process p WHERE p.process_id = item.process_id;
+        verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM item.lease_no THEN 'STALE'
+                            WHEN found_row.settle_no = item.settle_no + 1 THEN 'ALREADY'
+                            WHEN found_row.settle_no = item.settle_no
+                                 AND found_row.lease_owner = explain_unsettled_processes.worker THEN 'BUSY'
+                            ELSE 'STALE' END;
+        IF verdicts[i] = 'STALE' AND found_row.lease_no IS NOT NULL THEN
+            INSERT INTO commandbus.process_event (process_id, event, step_name, worker, details)
+            VALUES (item.process_id, 'STALE_OUTCOME', item.step, explain_unsettled_processes.worker,
+                    jsonb_build_object('status', item.status, 'lease_no', item.lease_no, 'settle_no', item.settle_no,
+                        'current_status', found_row.status, 'current_lease_no', found_row.lease_no,
+                        'current_settle_no', found_row.settle_no));
+        END IF;
+    END LOOP;
+    RETURN verdicts;
+END
+$$;
+
+CREATE FUNCTION commandbus.settle_processes(worker text, items jsonb) RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Every join is from a few items to rows by their key, however many the planner takes a JSON array for.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+    n      integer;
+    now_at timestamptz := commandbus.now();
+    done   record;
+BEGIN
+    IF (worker <> '' AND jsonb_typeof(items) = 'array'
+        AND NOT jsonb_path_exists(items, 'strict $[*] ? (@.type() != "object")')) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'settle_processes takes a worker and a JSON array of objects',
+                                  'Correct the call; nothing was settled.');
+    END IF;
+    n := jsonb_array_length(items);
+
+    WITH item AS MATERIALIZED (
+        SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
+            AS i(process_id, lease_no, settle_no, checkpoint, vt_seconds, version, status, phase, step, wait, state, error_code,
+                 error_message, leaving, deadline_spent, seen, consumed, retry_ms, retry_at_ms, timeout_ms, timeout_at_ms,
+                 wake, records, commands, cancels, events, ord)
+    ), held AS MATERIALIZED (
+        SELECT i.*, coalesce(i.checkpoint, false) AS goes_on,
+               commandbus.moment(now_at, i.retry_ms, i.retry_at_ms) AS retry_at,
+               commandbus.moment(now_at, i.timeout_ms, i.timeout_at_ms) AS timeout_at
+        FROM item i CROSS JOIN LATERAL (
+            SELECT FROM commandbus.process p
+            WHERE p.process_id = i.process_id AND p.lease_no = i.lease_no AND p.settle_no = i.settle_no
+              AND p.lease_owner = settle_processes.worker
+            FOR UPDATE OF p SKIP LOCKED
+        ) p
+    ), settled AS (
+        -- By key and not by ctid: a reply that was delivered between our snapshot and our lock is followed.
+        UPDATE commandbus.process p
+        SET settle_no = p.settle_no + 1, version = greatest(p.version, h.version), status = coalesce(h.status, p.status),
+            phase = coalesce(h.phase, p.phase), current_step = h.step, current_wait = h.wait,
+            state = coalesce(h.state, p.state), error_code = left(h.error_code, 200),
+            error_message = left(h.error_message, 4000), leaving = h.leaving,
+            deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
+            next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
+            lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
+            lease_until = CASE WHEN h.goes_on
+                THEN coalesce(statement_timestamp() + make_interval(secs => h.vt_seconds), p.lease_until) END,
+            wake_at = CASE
+                WHEN h.goes_on THEN coalesce(now_at + make_interval(secs => h.vt_seconds), p.wake_at)
+                WHEN p.inbox_seq > h.seen OR h.wake = 'NOW' THEN now_at
+                WHEN h.wake = 'TIMERS' THEN least(h.retry_at, h.timeout_at,
+                    CASE WHEN NOT (p.deadline_spent OR coalesce(h.deadline_spent, false))
+                              AND NOT h.status IN ('WAITING_FOR_TSQ', 'COMPENSATING') AND NOT commandbus.is_terminal(h.status)
+                         THEN p.deadline_at END)
+                END,
+            completed_at = CASE WHEN commandbus.is_terminal(coalesce(h.status, p.status)) THEN coalesce(p.completed_at, now_at) END,
+            tsq_at = CASE coalesce(h.status, p.status) WHEN 'WAITING_FOR_TSQ' THEN coalesce(p.tsq_at, now_at) END,
+            updated_at = now_at
+        FROM held h WHERE p.process_id = h.process_id
+        RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
+                  h.consumed, h.records, h.commands, h.cancels, h.events
+    ), record AS MATERIALIZED (
+        SELECT s.process_id, e.given, r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
+               (SELECT h.ctid FROM commandbus.process_history h
+                WHERE h.process_id = s.process_id AND h.ordinal = r.ordinal) AS place
+        FROM settled s CROSS JOIN LATERAL jsonb_array_elements(s.records) e(given)
+        CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.process_record, e.given) r
+    ), opened AS (
+        INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
+            ordinal, attempts, send_no, during, kind, status, name, domain, command_type, error_code, error_message, result,
+            opening, patch, owes)
+        SELECT r.process_id, r.command_id, r.response_id, now_at, CASE WHEN r.finished THEN now_at END, r.timeout_at, r.took_ms,
+               r.ordinal, coalesce(r.attempts, 0), r.send_no, r.during, r.kind, r.status, r.name, r.domain, r.command_type,
+               left(r.error_code, 200), left(r.error_message, 4000), r.result, r.opening, r.patch, r.owes
+        FROM record r WHERE r.place IS NULL
+    ), rewritten AS (
+        -- What is not given stays, but for the error: that goes with the status.
+        UPDATE commandbus.process_history h
+        SET status = coalesce(r.status, h.status), attempts = coalesce(r.attempts, h.attempts),
+            error_code = left(r.error_code, 200), error_message = left(r.error_message, 4000),
+            timeout_at = coalesce(r.timeout_at, h.timeout_at), opening = coalesce(r.opening, h.opening),
+            command_id = CASE WHEN r.given ? 'command_id' THEN r.command_id ELSE h.command_id END,
+            response_id = CASE WHEN r.given ? 'response_id' THEN r.response_id ELSE h.response_id END,
+            send_no = CASE WHEN r.given ? 'send_no' THEN r.send_no ELSE h.send_no END,
+            during = CASE WHEN r.given ? 'during' THEN r.during ELSE h.during END,
+            domain = CASE WHEN r.given ? 'domain' THEN r.domain ELSE h.domain END,
+            command_type = CASE WHEN r.given ? 'command_type' THEN r.command_type ELSE h.command_type END,
+            took_ms = CASE WHEN r.given ? 'took_ms' THEN r.took_ms ELSE h.took_ms END,
+            result = CASE WHEN r.given ? 'result' THEN r.result ELSE h.result END,
+            patch = CASE WHEN r.given ? 'patch' THEN r.patch ELSE h.patch END,
+            owes = CASE WHEN r.given ? 'owes' THEN r.owes ELSE h.owes END,
+            finished_at = CASE WHEN r.finished AND h.status = coalesce(r.status, h.status) THEN coalesce(h.finished_at, now_at)
+                               WHEN r.finished THEN now_at
+                               WHEN r.finished IS NULL THEN h.finished_at END
+        -- Nobody else writes the history of a process whose fence we hold, so its place is right.
+        FROM record r WHERE h.ctid = r.place
+    ), consumed AS (
+        DELETE FROM commandbus.process_inbox b USING settled s CROSS JOIN LATERAL unnest(s.consumed) c(seq)
+        WHERE b.process_id = s.process_id AND b.seq = c.seq
+    ), told AS (
+        INSERT INTO commandbus.process_event (at, process_id, event, step_name, worker, details)
+        SELECT now_at, s.process_id, e ->> 'event', e ->> 'name', settle_processes.worker, nullif(e -> 'details', 'null')
+        FROM settled s CROSS JOIN LATERAL jsonb_array_elements(s.events) e
+    )
+    SELECT array_agg(s.ord::integer) AS ords,
+           array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,
+           array_agg(s.process_id ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS sender_ids,
+           array_agg(s.reply_queue ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS reply_queues,
+           array_agg(s.commands ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS commands,
+           array_agg(s.cancels ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels
+    INTO done FROM settled s;
+
+    IF done.commands IS NOT NULL THEN
+        PERFORM commandbus.send_of_processes(done.sender_ids, done.reply_queues, done.commands);
+    END IF;
+    IF done.cancels IS NOT NULL THEN
+        PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);
+    END IF;
+    IF done.due_domains IS NOT NULL THEN
+        PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.due_domains) d;
+    END IF;
+
+    IF coalesce(cardinality(done.ords), 0) = n THEN
+        RETURN array_fill('SETTLED'::text, ARRAY[n]);
+    END IF;
+    RETURN commandbus.explain_unsettled_processes(settle_processes.worker, items, coalesce(done.ords, '{}'));
+END
+$$;

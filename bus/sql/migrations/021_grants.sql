@@ -56,3 +56,23 @@ GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbu
 GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.respond, commandbus.read_processes,
     commandbus.running_processes
     TO commandbus_operator;
+
+-- Processes. Workers settle what they claimed.
+GRANT EXECUTE ON FUNCTION commandbus.settle_processes TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel, commandbus.process_complete
+    TO commandbus_operator;
+-- Monitoring sees what they do, not what they are about: no state, results, payloads, messages.
+GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, next_retry_at, next_wait_timeout_at,
+              deadline_at, created_at, updated_at, completed_at, tsq_at, inbox_seq, version, status, phase,
+              execution_model, deadline_spent, domain, process_type, current_step, current_wait, lease_owner, reply_queue,
+              error_code)
+    ON commandbus.process TO commandbus_monitor;
+GRANT SELECT (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms, ordinal, attempts, send_no, during,
+              kind, status, name, domain, command_type, error_code)
+    ON commandbus.process_history TO commandbus_monitor;
+GRANT SELECT (process_id, seq, at, kind, response_id, name) ON commandbus.process_inbox TO commandbus_monitor;
+GRANT SELECT (id, at, process_id, event, step_name, worker, operator, db_user)
+    ON commandbus.process_event TO commandbus_monitor;
+GRANT SELECT ON commandbus.process_type TO commandbus_monitor;
+GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_inbox, commandbus.process_event
+    TO commandbus_operator;

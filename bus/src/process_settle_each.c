@@ -1,0 +1,141 @@
+/* Settling processes where one bad item must not spoil its batch. */
+#include <commandbus/process_row.h>
+#include <json-c/json_object.h>
+#include <json-c/json_tokener.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fail.h"
+#include "settle_call.h"
+#include "utf8.h"
+
+DEFINE_OWNED(json_object, json_object_put)
+
+/* Processes that can be settled in no form at all. More of them than this in one call is no matter of
+ * items any more. */
+static const size_t most_unsettled = 4;
+
+/* What the items can nest; more is no item of ours. */
+enum {
+    ITEM_MAX_DEPTH = 256
+};
+
+typedef struct {
+    cb_db *db;
+    const char *worker;
+    size_t refused;
+    size_t unsettled;
+    cb_error error; /* of the last item that could not be settled */
+} settle_run;
+
+/* What has to be known of an item that the database did not take. */
+typedef struct {
+    int64_t lease_no, settle_no;
+    bool checkpoint;
+} item_fence;
+
+static bool read_fence(const char *item, item_fence *ret)
+{
+    OWNED(json_object) object = NULL;
+    json_object *lease_no, *settle_no, *checkpoint;
+    json_tokener *tokener = json_tokener_new_ex(ITEM_MAX_DEPTH);
+    size_t length = strlen(item);
+
+    if (!tokener)
+        return false;
+    if (length < INT32_MAX)
+        object = json_tokener_parse_ex(tokener, item, (int)length);
+    json_tokener_free(tokener);
+    if (!json_object_is_type(object, json_type_object) ||
+        !json_object_object_get_ex(object, "lease_no", &lease_no) ||
+        !json_object_object_get_ex(object, "settle_no", &settle_no))
+        return false;
+    *ret =
+        (item_fence){ .lease_no = json_object_get_int64(lease_no),
+                      .settle_no = json_object_get_int64(settle_no),
+                      .checkpoint = json_object_object_get_ex(object, "checkpoint", &checkpoint) &&
+                                    json_object_get_boolean(checkpoint) };
+    return true;
+}
+
+/* The same fence, nothing of what was refused: an operator has to look at it. */
+static void write_parking(buffer *json, const cb_uuid *process_id, const item_fence *fence,
+                          const cb_error *why)
+{
+    char raw[400], message[sizeof raw * 3];
+
+    snprintf(raw, sizeof raw, "the database refused what the run came to: %s%s%.300s",
+             why->sqlstate, *why->sqlstate ? ", " : "", why->message);
+    utf8_copy(message, sizeof message, raw);
+    buffer_add_text(json, "{\"process_id\":");
+    buffer_add_json_string(json, process_id->text);
+    buffer_add_text(json, ",\"lease_no\":");
+    buffer_add_int(json, fence->lease_no);
+    buffer_add_text(json, ",\"settle_no\":");
+    buffer_add_int(json, fence->settle_no);
+    buffer_add_text(json, ",\"status\":\"WAITING_FOR_TSQ\",\"error_code\":\"PERMANENT_FAILURE\","
+                          "\"wake\":\"NEVER\",\"error_message\":");
+    buffer_add_json_string(json, message);
+    buffer_add_text(json, "}");
+}
+
+/* False to stop at once, with the reason in *why. */
+static bool park(settle_run *run, cb_process_settlement *item, cb_error *why)
+{
+    OWNED_BUFFER(json);
+    item_fence fence;
+    cb_process_settlement instead = { .process_id = item->process_id };
+
+    if (item->item && read_fence(item->item, &fence)) {
+        write_parking(&json, &item->process_id, &fence, why);
+        if (json.failed)
+            return fail_memory(why);
+        instead.item = json.bytes;
+        if (cb_process_settle(run->db, run->worker, &instead, 1, why)) {
+            /* A run whose checkpoint was refused must not go on: for it the fence is lost. */
+            item->verdict =
+                fence.checkpoint && instead.verdict != CB_BUSY ? CB_STALE : instead.verdict;
+            run->refused += instead.verdict == CB_SETTLED;
+            return true;
+        }
+        if (!settle_concerns_an_item(why->code))
+            return false;
+    }
+    run->error = *why;
+    return ++run->unsettled <= most_unsettled;
+}
+
+static bool settle_halves(settle_run *run, cb_process_settlement *items, size_t n, cb_error *why)
+{
+    if (cb_process_settle(run->db, run->worker, items, n, why))
+        return true;
+    if (!settle_concerns_an_item(why->code))
+        return false;
+    if (n == 1)
+        return park(run, items, why);
+    return settle_halves(run, items, n / 2, why) &&
+           settle_halves(run, items + n / 2, n - n / 2, why);
+}
+
+bool cb_process_settle_each(cb_db *db, const char *worker, cb_process_settlement *items, size_t n,
+                            size_t *refused, cb_error *e)
+{
+    settle_run run = { .db = db, .worker = worker };
+    cb_error why = { 0 };
+
+    if (refused)
+        *refused = 0;
+    if (!db_is_ready(db, e))
+        return false;
+    if (db_in_transaction(db))
+        return cb_fail(e, CB_MISUSE, "settling each item needs its own transactions, one is open");
+
+    bool fine = settle_halves(&run, items, n, &why);
+    if (refused)
+        *refused = run.refused;
+    if (fine && run.unsettled == 0)
+        return true;
+    if (e)
+        *e = fine ? run.error : why;
+    return false;
+}
