@@ -76,3 +76,11 @@ GRANT SELECT (id, at, process_id, event, step_name, worker, operator, db_user)
 GRANT SELECT ON commandbus.process_type TO commandbus_monitor;
 GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_inbox, commandbus.process_event
     TO commandbus_operator;
+GRANT SELECT (process_id, domain, process_type, at, step_name, event, entry_type, step_status, attempt_number, command_id,
+              command_type, sent_at, reply_outcome, received_at, operator, ordinal, worker)
+    ON commandbus.process_audit TO commandbus_monitor;
+GRANT SELECT ON commandbus.process_audit, commandbus.process_state_document TO commandbus_operator;
+GRANT EXECUTE ON FUNCTION commandbus.process_figures() TO commandbus_monitor, commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.process_problems() TO commandbus_monitor;
+-- What the view of the state calls, it calls as who looks.
+GRANT EXECUTE ON FUNCTION commandbus.instant TO commandbus_operator;
