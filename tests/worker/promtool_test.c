@@ -11,8 +11,10 @@
 static registry_entry types[] = { { .command_type = "Book\"Fx\"" },
                                   { .command_type = "Unwind\nFx" } };
 static const registry two = { types, 2 };
-static const metrics_domain domains[] = { { "fx", &two, 5 }, { "risk", &two, 7 } };
-static const metrics_now now[] = { { 4, 3, 2 }, { 0, 0, 0 } };
+static const metrics_domain domains[] = { { .domain = "fx", .types = &two, .slots = 5 },
+                                          { .domain = "risk", .types = &two, .slots = 7 } };
+static const metrics_now now[] = { { .in_flight = 4, .running = 3, .overdue = 2 },
+                                   { .in_flight = 0 } };
 
 /* The installed one, or what deps put into build/tools. The caller frees it. */
 static char *find_promtool(void)
