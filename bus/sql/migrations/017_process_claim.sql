@@ -79,9 +79,12 @@ BEGIN
         RETURNING p.*, due.status AS status_before, due.wake_at AS due_at
     ), batch AS MATERIALIZED (
         -- The first member claimed starts its batch; one that is locked is started by the next.
-        SELECT b.batch_id FROM commandbus.batch b
-        WHERE b.batch_id IN (SELECT c.batch_id FROM claimed c WHERE c.batch_id IS NOT NULL) AND b.status = 'PENDING'
-        ORDER BY b.batch_id FOR UPDATE OF b SKIP LOCKED
+        SELECT b.batch_id
+        FROM (SELECT DISTINCT c.batch_id FROM claimed c WHERE c.batch_id IS NOT NULL ORDER BY c.batch_id) m
+        CROSS JOIN LATERAL (
+            SELECT b.batch_id FROM commandbus.batch b WHERE b.batch_id = m.batch_id AND b.status = 'PENDING'
+            FOR UPDATE OF b SKIP LOCKED
+        ) b
     ), started AS (
         UPDATE commandbus.batch b SET status = 'IN_PROGRESS', started_at = statement_timestamp()
         FROM batch WHERE b.batch_id = batch.batch_id
