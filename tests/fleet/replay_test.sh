@@ -3,22 +3,8 @@
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-domain=payments
-release=flows # the set of process types that workers and replays have
-settings() {
-    local d
-    worker_settings=("domains.payments.handlers=$release" domains.fx.handlers=books domains.risk.handlers=books)
-    for d in payments fx risk; do
-        worker_settings+=("domains.$d.visibility-timeout=2s" "domains.$d.handler-timeout=2s"
-            "domains.$d.poll-interval=100ms")
-    done
-}
-settings
-# release_is SET: from here on.
-release_is() {
-    release=$1
-    settings
-}
+# shellcheck source=tests/fleet/flows.sh
+. "$(dirname "$0")/flows.sh"
 
 # replay CODE ARGUMENTS...: what it prints is in $work/out, what it says in $work/err.
 replay() {
@@ -35,17 +21,8 @@ says() { grep -Eq -- "$1" "$work/err" || fail "it says no '$1': $(cat "$work/err
 is_silent() { [[ ! -s $work/err ]] || fail "it says: $(cat "$work/err")"; }
 prints_nothing() { [[ ! -s $work/out ]] || fail "it prints: $(cat "$work/out")"; }
 
-# start TYPE STATE: prints the id.
-start() { sql "SELECT commandbus.start_process('$1', '$2')"; }
-respond() { sql "SELECT commandbus.respond('$1', '$2', '{\"reference\": \"r\"}')" >/dev/null; }
-status_is() { wait_until "(SELECT status FROM commandbus.process WHERE process_id = '$1') = '$2'" 30; }
-waits_at() { wait_until "(SELECT current_wait FROM commandbus.process WHERE process_id = '$1'
-                          AND lease_owner IS NULL) = '$2'" 30; }
-
 # Processes in the middle of their lives, one of each kind, left there by workers of release 1 that have ended.
 stage() {
-    "$COMMANDBUS_BIN" queue create fx >/dev/null
-    "$COMMANDBUS_BIN" queue create risk >/dev/null
     start_ready a
     waiting=$(start Five '{"waitFor": true}')
     letters=$(start Letters '{}')
