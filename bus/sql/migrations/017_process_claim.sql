@@ -37,7 +37,7 @@ CREATE FUNCTION commandbus.claim_processes(worker text, process_types text[], ve
     vt_seconds double precision DEFAULT 30)
 RETURNS SETOF commandbus.process_row LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment  timestamptz := commandbus.now();
@@ -106,7 +106,7 @@ $$;
 CREATE FUNCTION commandbus.next_process_wake(process_types text[], versions integer[] DEFAULT NULL,
     vt_seconds double precision DEFAULT 30)
 RETURNS double precision LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment   timestamptz := commandbus.now();
@@ -146,7 +146,7 @@ $$;
 CREATE FUNCTION commandbus.extend_processes(worker text, process_ids uuid[], lease_nos bigint[],
     vt_seconds double precision)
 RETURNS boolean[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := commandbus.now();
