@@ -135,14 +135,7 @@ static const struct {
     { "process_audit", "operator monitor", "command_data details reply_data" },
     { "process_state_document", "operator", "" },
     { "clock", "", "" },
-    { "process_type", "", "" },
-    { "process", "", "" },
-    { "process_history", "", "" },
-    { "process_inbox", "", "" },
-    { "process_event", "", "" },
-    { "process_event_id_seq", "", "" },
-    { "audit_id_seq", "", "" },
-    { "process_event_id_seq", "", "" },
+    { "live_process", "", "" },
 };
 
 static const char *const roles[] = { "sender", "worker", "operator", "monitor" };
