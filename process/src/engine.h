@@ -167,8 +167,8 @@ bool function_return(cb_process *p, whereabouts was);
 void state_restore(cb_process *p);
 /* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
 void responses_take(cb_process *p, int during);
-/* Of a process that is at its end: applied to the state, told as late. */
-void responses_take_late(cb_process *p);
+/* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
+void responses_take_late(cb_process *p, bool apply);
 
 /* ---- outcome.c: how a run ends ---- */
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);

@@ -276,8 +276,15 @@ static bool response_apply(cb_process *p, const inbox_item *item, record *r)
     return false;
 }
 
+static bool response_skip(record *r)
+{
+    record_set_text(&r->error_code, "RESPONSE_REFUSED");
+    record_set_text(&r->error_message, "whoever took it did not come back with an outcome");
+    return false;
+}
+
 /* A record of its own, with what the code had changed before it as its opening. */
-static void response_take(cb_process *p, inbox_item *item, int during)
+static void response_take(cb_process *p, inbox_item *item, int during, bool apply)
 {
     json_object *opening = state_take_changes(p);
     record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
@@ -293,7 +300,8 @@ static void response_take(cb_process *p, inbox_item *item, int during)
     if (item->response_id)
         (void)cb_uuid_parse(item->response_id, &r->response_id);
     r->result = json_object_get(item->payload);
-    r->status = response_apply(p, item, r) ? RECORD_COMPLETED : RECORD_FAILED;
+    bool applied = apply ? response_apply(p, item, r) : response_skip(r);
+    r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
     r->patch = state_take_changes(p);
     item->consumed = true;
     p->cursor = p->n_records;
@@ -304,17 +312,17 @@ void responses_take(cb_process *p, int during)
     p->responses_taken = true;
     for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
         if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
-            response_take(p, &p->inbox[i], during);
+            response_take(p, &p->inbox[i], during, true);
     }
 }
 
-void responses_take_late(cb_process *p)
+void responses_take_late(cb_process *p, bool apply)
 {
     for (size_t i = 0; i < p->n_inbox; i++) {
         inbox_item *item = &p->inbox[i];
         if (item->kind != INBOX_RESPONSE || item->consumed)
             continue;
-        response_take(p, item, 0);
+        response_take(p, item, 0, apply);
         run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
     }
 }
