@@ -42,11 +42,13 @@ static int within(cb_process *p, const record *r, int min, int max)
 int cb_version(cb_process *p, const char *change, int min, int max)
 {
     record *r = NULL;
-    const record *before = atomic_load(&p->where) == IN_EXECUTE ? chosen(p, change) : NULL;
 
+    if (!change || !call_is_in_order(p, change))
+        return min;
+    const record *before = chosen(p, change);
     if (before)
         return within(p, before, min, max);
-    if (atomic_load(&p->where) == IN_EXECUTE && !is_next(p, change))
+    if (!is_next(p, change))
         return min;
     entry at = call_enter(p, KIND_VERSION, change, &r);
     if (at == PASSED)

@@ -24,7 +24,7 @@ static bool is_over(const char *status)
 /* As it was: nothing but what is already noted changes. */
 static void stay(cb_process *p)
 {
-    p->status = p->row->status;
+    p->status = status_word(p->row->status);
     p->retry_at = p->row->retry_ms;
     p->timeout_at = p->row->wait_timeout_ms;
     p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
@@ -36,10 +36,9 @@ static void complete(cb_process *p)
 {
     if (!p->responses_taken)
         responses_take(p, 0);
-    if (p->left)
+    if (p->left || !state_accept(p))
         return;
-    if (p->type->type->on_completed)
-        p->type->type->on_completed(p->state);
+    run_hook(p, "on_completed", p->type->type->on_completed);
     p->state_changed = true;
     run_end(p, "COMPLETED");
 }

@@ -133,8 +133,12 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     cb_outcome outcome = classified(p, out);
 
     if (outcome == CB_SUCCESS) {
-        call_complete(p, r);
-        return p->left ? TRIED_FAILED : TRIED_DONE;
+        if (call_complete(p, r))
+            return TRIED_DONE;
+        r->status = RECORD_FAILED;
+        record_set_text(&r->error_code, "PERMANENT_FAILURE");
+        record_set_text(&r->error_message, p->error_message);
+        return TRIED_FAILED;
     }
     state_restore(p);
     r->dirty = true;
@@ -232,9 +236,9 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
         return call_leave(p, LEFT_BUSINESS);
     case TRIED_EXHAUSTED:
     case TRIED_FAILED:
+        record_set_text(&p->step, r->name);
         if (p->left)
             return CB_LEAVE;
-        record_set_text(&p->step, r->name);
         return exhausted(p, how == TRIED_EXHAUSTED ? "RETRIES_EXHAUSTED" : "PERMANENT_FAILURE", r);
     case TRIED_YIELDED:
         if (run_is_stopping(p))
