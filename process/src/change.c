@@ -31,12 +31,13 @@ static int within(cb_process *p, const record *r, int min, int max)
 {
     int version = json_object_get_int(r->result);
 
-    if (version < min || version > max)
-        run_park(p, "NON_DETERMINISTIC",
-                 "change '%s' was recorded as %d, but this code knows %d to %d: processes of that "
-                 "time need the code of that time",
-                 r->name, version, min, max);
-    return version;
+    if (version >= min && version <= max)
+        return version;
+    run_park(p, "NON_DETERMINISTIC",
+             "change '%s' was recorded as %d, but this code knows %d to %d: processes of that time "
+             "need the code of that time",
+             r->name, version, min, max);
+    return min; /* one that the code knows, until it leaves */
 }
 
 int cb_version(cb_process *p, const char *change, int min, int max)

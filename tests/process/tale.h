@@ -3,6 +3,7 @@
 #ifndef TEST_PROCESS_TALE_H
 #define TEST_PROCESS_TALE_H
 
+#include <json-c/json_tokener.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
