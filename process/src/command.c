@@ -231,8 +231,9 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
                         "command step '%s': its result is not what the code takes; command %s is "
                         "COMPLETED",
                         c->name, r->command_id.text);
+    if (!call_complete(p, r))
+        return CB_LEAVE; /* parked; the reply is there for the retry */
     command_consume(p, r);
-    call_complete(p, r);
     if (!owe(p, r, c))
         return run_park(p, "PERMANENT_FAILURE", "command step '%s': what undoes it cannot be built",
                         c->name);

@@ -18,8 +18,19 @@ static json_object *state_json(const cb_process *p)
     return o;
 }
 
+/* One that cannot be written stays as it was. */
+static void put_state(json_object *o, cb_process *p)
+{
+    json_object *state = state_json(p);
+
+    if (state)
+        put(o, "state", state);
+    else
+        run_stray(p, "the code left a state that cannot be kept");
+}
+
 /* What is said with every settle; what is left out is NULL there. */
-static void put_row(json_object *o, const cb_process *p)
+static void put_row(json_object *o, cb_process *p)
 {
     put_text(o, "process_id", p->row->process_id.text);
     put_int(o, "lease_no", p->row->lease_no);
@@ -35,7 +46,7 @@ static void put_row(json_object *o, const cb_process *p)
     put(o, "deadline_spent", json_object_new_boolean(p->deadline_spent));
     put_int(o, "seen", p->row->inbox_seq);
     if (p->state_changed)
-        put(o, "state", state_json(p));
+        put_state(o, p);
 }
 
 static void put_timers(json_object *o, const cb_process *p)

@@ -114,9 +114,14 @@ bool run_latest_state(cb_process *p, cb_error *e)
            cb_fail(e, CB_MEMORY, "no memory for its state");
 }
 
+bool run_first_state(cb_process *p, cb_error *e)
+{
+    return read_state(p, p->row->initial_state, p->state, NULL, e);
+}
+
 bool run_load(cb_process *p, cb_error *e)
 {
-    p->status = p->row->status;
+    p->status = status_word(p->row->status);
     p->phase = p->row->phase;
     p->settle_no = p->row->settle_no;
     p->commands = json_object_new_array();

@@ -32,27 +32,6 @@ static void name_of_caller(char *to, size_t size)
     snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
 }
 
-static const char *status_word(const char *status)
-{
-    static const char *const words[] = { "PENDING",
-                                         "EXECUTING",
-                                         "WAITING_FOR_REPLY",
-                                         "WAITING_FOR_ASYNC",
-                                         "WAITING_FOR_RETRY",
-                                         "WAITING_FOR_TSQ",
-                                         "COMPENSATING",
-                                         "COMPENSATED",
-                                         "COMPLETED",
-                                         "CANCELED",
-                                         "FAILED" };
-
-    for (size_t i = 0; i < CB_COUNT(words); i++) {
-        if (status && strcmp(words[i], status) == 0)
-            return words[i];
-    }
-    return "EXECUTING";
-}
-
 /* It is started: whatever goes wrong from here on, the workers take it up when the lease ends. */
 static const char *run_here(const here *h, const cb_process_types *types, double lease_seconds,
                             const cb_uuid *id)
@@ -69,7 +48,7 @@ static const char *run_here(const here *h, const cb_process_types *types, double
     cb_run_process(run, cb_process_claim_at(claim, 0), &host, (void *)h, &result);
     if (result.lost || !cb_process_settle_each(h->db, h->worker, &result.settlement, 1, NULL, &e))
         return "EXECUTING";
-    return status_word(result.status);
+    return result.status;
 }
 
 /* Registers the type if nobody has yet. */
