@@ -59,6 +59,8 @@ GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.respond, commandb
 
 -- Processes. Workers settle what they claimed.
 GRANT EXECUTE ON FUNCTION commandbus.settle_processes TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel, commandbus.process_complete
+    TO commandbus_operator;
 -- Monitoring sees what they do, not what they are about: no state, results, payloads, messages.
 GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, next_retry_at, next_wait_timeout_at,
               deadline_at, created_at, updated_at, completed_at, tsq_at, inbox_seq, version, status, phase,
