@@ -3,9 +3,11 @@
 
 #include "json_text.h"
 
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char default_url[] = "postgresql:///commandbus";
 
@@ -68,6 +70,15 @@ int cli_usage(const cli *c, const char *fmt, ...)
     vsnprintf(e.message, sizeof e.message, fmt, args);
     va_end(args);
     return cli_usage_error(c, &e);
+}
+
+const char *cli_operator(const char *given)
+{
+    const char *name = given ? given : getenv("COMMANDBUS_OPERATOR");
+    if (name && *name)
+        return name;
+    const struct passwd *user = getpwuid(geteuid());
+    return user ? user->pw_name : getenv("USER");
 }
 
 void cli_note(const cli *c, const char *fmt, ...)

@@ -48,6 +48,9 @@ int cli_fail(const cli *c, const cb_error *e);
 int cli_usage(const cli *c, const char *fmt, ...) CB_PRINTF(2, 3);
 int cli_usage_error(const cli *c, const cb_error *e);
 
+/* Who decides: what was given, else the environment's name, else the login. NULL when nobody knows. */
+const char *cli_operator(const char *given);
+
 /* A remark on stderr, unless --quiet. */
 void cli_note(const cli *c, const char *fmt, ...) CB_PRINTF(2, 3);
 

@@ -52,6 +52,8 @@ static void print_json(const fleet_view *view)
     output_json_array(stdout, (cb_rows *const[]){ view->workers }, 1);
     fputs(",\n\"domains\":", stdout);
     output_json_array(stdout, (cb_rows *const[]){ view->domains }, 1);
+    fputs(",\n\"processes\":", stdout);
+    output_json_array(stdout, (cb_rows *const[]){ view->processes }, 1);
     fputs(",\n\"problems\":", stdout);
     fleet_write_problems(stdout, view);
     puts("}");
@@ -65,6 +67,7 @@ static void print_tables(const cli *c, const fleet_view *view)
     if (cb_rows_count(view->workers) > 0 && cb_rows_count(view->domains) > 0)
         putchar('\n');
     print_domains(view, colour);
+    fleet_print_processes(stdout, view, colour);
     fleet_print_problems(stdout, view, colour);
     fflush(stdout);
     if (cb_rows_count(view->domains) == 0)
@@ -94,7 +97,8 @@ const cli_command fleet_command = {
     .details =
         "SLOTS is what live instances offer, instances x concurrent-messages. IN FLIGHT is what they\n"
         "say, LIVE LEASES what the database says. Lines with ! tell what is wrong: more leases than\n"
-        "slots or than the fleet-limit, instances silent for a minute, work that nobody serves.\n",
+        "slots or than the fleet-limit, instances silent for a minute, work that nobody serves. Of\n"
+        "process types: what is DUE and since when, and what is IN TSQ (commandbus process list).\n",
     .example = "  commandbus fleet --json | jq .problems\n",
     .run = run,
 };

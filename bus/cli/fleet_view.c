@@ -11,12 +11,15 @@ bool fleet_look(cb_db *db, fleet_view *view, cb_error *e)
 {
     OWNED(cb_rows) workers = NULL;
     OWNED(cb_rows) domains = NULL;
+    OWNED(cb_rows) processes = NULL;
 
-    if (!cb_fleet_workers(db, &workers, e) || !cb_fleet_domains(db, &domains, e))
+    if (!cb_fleet_workers(db, &workers, e) || !cb_fleet_domains(db, &domains, e) ||
+        !cb_process_load(db, &processes, e))
         return false;
     fleet_view_done(view);
     view->workers = cb_rows_take(&workers);
     view->domains = cb_rows_take(&domains);
+    view->processes = cb_rows_take(&processes);
     return true;
 }
 
@@ -24,6 +27,7 @@ void fleet_view_done(fleet_view *view)
 {
     cb_rows_free(view->workers);
     cb_rows_free(view->domains);
+    cb_rows_free(view->processes);
     *view = (fleet_view){ 0 };
 }
 
@@ -124,4 +128,30 @@ void fleet_print_instances(FILE *out, const fleet_view *view, bool colour)
 int fleet_domain_colour(const fleet_view *view, size_t row)
 {
     return strcmp(fleet_text(view->domains, row, "problems"), "[]") == 0 ? GRID_PLAIN : GRID_RED;
+}
+
+void fleet_print_processes(FILE *out, const fleet_view *view, bool colour)
+{
+    static const char *const headers[] = { "PROCESS TYPE", "DOMAIN",  ">VERSION", ">DUE",
+                                           ">WAITING",     ">IN TSQ", NULL };
+    const cb_rows *rows = view->processes;
+    OWNED(grid) g = grid_new(headers);
+
+    for (size_t i = 0; i < cb_rows_count(rows); i++) {
+        bool waits = cb_rows_get(rows, i, "waiting_seconds") != NULL;
+        char age[24];
+        grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "process_type"));
+        grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "domain"));
+        grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "version"));
+        grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "due"));
+        grid_add(g, GRID_PLAIN, "%s",
+                 waits ? fleet_age(fleet_number(rows, i, "waiting_seconds"), age, sizeof age)
+                       : "-");
+        grid_add(g, fleet_number(rows, i, "in_tsq") > 0 ? GRID_YELLOW : GRID_PLAIN, "%s",
+                 fleet_text(rows, i, "in_tsq"));
+    }
+    if (cb_rows_count(rows) > 0) {
+        fputc('\n', out);
+        grid_print(out, g, colour);
+    }
 }

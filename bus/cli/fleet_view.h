@@ -1,12 +1,13 @@
-/* One look at the fleet: instances and domains. For fleet and top. */
+/* One look at the fleet: instances, domains and process types. For fleet and top. */
 #ifndef CLI_FLEET_VIEW_H
 #define CLI_FLEET_VIEW_H
 
 #include <commandbus/fleet.h>
+#include <commandbus/process_query.h>
 #include <stdio.h>
 
 typedef struct {
-    cb_rows *workers, *domains; /* owned */
+    cb_rows *workers, *domains, *processes; /* owned */
 } fleet_view;
 
 /* Replaces what *view holds, on success only. Start with { 0 }. */
@@ -26,5 +27,8 @@ const char *fleet_age(double seconds, char *buffer, size_t size);
 
 /* The table of instances, for people. */
 void fleet_print_instances(FILE *out, const fleet_view *view, bool colour);
+
+/* The table of process types after an empty line; nothing when there are none. */
+void fleet_print_processes(FILE *out, const fleet_view *view, bool colour);
 
 #endif

@@ -82,7 +82,8 @@ void json_print_adopt(json_object *object)
     json_object_put(object);
 }
 
-bool json_check_object(const char *text, size_t length, cb_error *e)
+/* One strict JSON value in UTF-8, which the caller then owns. */
+static bool parse_strictly(const char *text, size_t length, json_object **ret, cb_error *e)
 {
     struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
     if (!tokener)
@@ -90,18 +91,35 @@ bool json_check_object(const char *text, size_t length, cb_error *e)
 
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     /* With the final NUL the tokener knows that the text is complete. */
-    json_object *object = json_tokener_parse_ex(tokener, text, (int)length + 1);
+    *ret = json_tokener_parse_ex(tokener, text, (int)length + 1);
     enum json_tokener_error problem = json_tokener_get_error(tokener);
     size_t at = json_tokener_get_parse_end(tokener);
-    bool is_object = json_object_is_type(object, json_type_object);
-    json_object_put(object);
     json_tokener_free(tokener);
 
-    if (problem != json_tokener_success)
-        return cb_fail(e, CB_INVALID_DATA, "invalid JSON at character %zu: %s", at + 1,
-                       problem == json_tokener_continue ? "it ends too early"
-                                                        : json_tokener_error_desc(problem));
+    return problem == json_tokener_success ||
+           cb_fail(e, CB_INVALID_DATA, "invalid JSON at character %zu: %s", at + 1,
+                   problem == json_tokener_continue ? "it ends too early"
+                                                    : json_tokener_error_desc(problem));
+}
+
+bool json_check_object(const char *text, size_t length, cb_error *e)
+{
+    json_object *object = NULL;
+
+    if (!parse_strictly(text, length, &object, e))
+        return false;
+    bool is_object = json_object_is_type(object, json_type_object);
+    json_object_put(object);
     return is_object || cb_fail(e, CB_INVALID_DATA, "this is no JSON object");
+}
+
+bool json_is_value(const char *text)
+{
+    json_object *value = NULL;
+    bool good = parse_strictly(text, strlen(text), &value, NULL);
+
+    json_object_put(value);
+    return good;
 }
 
 bool json_unescape(char *raw)

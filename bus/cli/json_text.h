@@ -20,6 +20,9 @@ void json_print_adopt(json_object *object);
 /* Fails with CB_INVALID_DATA unless `text` is one strict JSON object in UTF-8. */
 bool json_check_object(const char *text, size_t length, cb_error *e);
 
+/* True for one strict JSON value of any kind. */
+bool json_is_value(const char *text);
+
 /* A member of an object: its key and its value as they stand in the text. */
 typedef struct {
     char *key, *value;

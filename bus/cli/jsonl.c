@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGEST_ARGUMENT ((size_t)64 << 20)
+
 struct jsonl {
     FILE *in;
     const char *name;
@@ -116,4 +118,15 @@ bool read_text_file(const char *path, size_t most, char **ret, cb_error *e)
     if (in != stdin)
         fclose(in);
     return good || cb_fail_while(e, "reading %s", path);
+}
+
+bool read_text_argument(const char *text, const char **ret, char **owned, cb_error *e)
+{
+    *ret = text;
+    if (!text || (*text != '@' && strcmp(text, "-") != 0))
+        return true;
+    if (!read_text_file(*text == '@' ? text + 1 : text, LARGEST_ARGUMENT, owned, e))
+        return false;
+    *ret = *owned;
+    return true;
 }

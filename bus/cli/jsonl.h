@@ -23,4 +23,7 @@ bool jsonl_next(jsonl *file, char **line, size_t *length, size_t *number, cb_err
 /* A whole file ("-" is stdin) of at most `most` bytes as text. The caller owns *ret. */
 bool read_text_file(const char *path, size_t most, char **ret, cb_error *e);
 
+/* @FILE and - are read, all else is the text itself; NULL stays NULL. *owned is for the caller to free. */
+bool read_text_argument(const char *text, const char **ret, char **owned, cb_error *e);
+
 #endif

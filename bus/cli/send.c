@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST_DATA ((size_t)64 << 20)
-#define YEAR_MS      31536000000LL
-#define DAY_MS       86400000LL
+#define YEAR_MS 31536000000LL
+#define DAY_MS  86400000LL
 
 typedef struct {
     const char *domain, *type, *data, *id, *correlation_id, *reply_to, *batch, *headers, *file;
@@ -49,18 +48,6 @@ static const arg_spec specs[] = {
     { "ids", ARG_FLAG, AT(ids), NULL, .help = "with --count and --file: prints every id" },
     { 0 },
 };
-
-/* @FILE and - are read, all else is the text itself. *owned is for the caller to free. */
-static bool read_data(const char *text, const char **ret, char **owned, cb_error *e)
-{
-    *ret = text;
-    if (!text || (*text != '@' && strcmp(text, "-") != 0))
-        return true;
-    if (!read_text_file(*text == '@' ? text + 1 : text, LARGEST_DATA, owned, e))
-        return false;
-    *ret = *owned;
-    return true;
-}
 
 /* The options --header as a JSON object; NULL when there are none. */
 static bool read_headers(const arg_list *list, json_object **ret, cb_error *e)
@@ -144,7 +131,7 @@ static int run(cli *c, void *untyped)
     }
     if (headers)
         command.headers = json_object_to_json_string(headers);
-    if (!read_data(a->data, &command.data, &owned, &e))
+    if (!read_text_argument(a->data, &command.data, &owned, &e))
         code = cli_fail(c, &e);
     else if (a->file)
         code = send_file(c, &command, a->file, (size_t)a->skip, a->ids);

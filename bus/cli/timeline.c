@@ -1,38 +1,11 @@
 /* The audit trail of a command as a story. */
 #include "timeline.h"
 
+#include "moment.h"
 #include "output.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-/* Seconds of a timestamp as PostgreSQL prints it, for differences; false when it is none. */
-static bool seconds_of(const char *text, double *seconds)
-{
-    struct tm tm = { 0 };
-    int end = 0, zone_hours = 0, zone_minutes = 0;
-    double fraction = 0;
-    char separator;
-
-    if (!text || sscanf(text, "%d-%d-%d%c%d:%d:%d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-                        &separator, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 7)
-        return false;
-    tm.tm_year -= 1900;
-    tm.tm_mon -= 1;
-    const char *rest = text + end;
-    if (*rest == '.') {
-        char *behind = NULL;
-        fraction = strtod(rest, &behind);
-        rest = behind;
-    }
-    if (*rest == '+' || *rest == '-')
-        sscanf(rest + 1, "%2d:%2d", &zone_hours, &zone_minutes);
-    int zone = (zone_hours * 60 + zone_minutes) * 60;
-    *seconds = (double)timegm(&tm) + fraction - (*rest == '-' ? -zone : zone);
-    return true;
-}
 
 /* To the millisecond, whatever trailing zeros PostgreSQL left out. */
 static void print_time(const char *text)
@@ -86,7 +59,7 @@ void timeline_print(const cb_rows *trail)
         const char *details = cb_rows_get(trail, row, "details");
 
         print_time(time);
-        if (seconds_of(time, &at)) {
+        if (moment_parse(time, &at)) {
             first = row == 0 ? at : first;
             printf("  %+10.3fs", at - first);
         }

@@ -84,6 +84,7 @@ static void write_text(FILE *out, const top *t)
         return;
     fputc('\n', out);
     top_print_domains(out, &t->view, &t->rates, t->colour);
+    fleet_print_processes(out, &t->view, t->colour);
     fleet_print_problems(out, &t->view, t->colour);
     if (cb_rows_count(t->view.workers) > 0)
         fputc('\n', out);
@@ -133,6 +134,8 @@ static void print_block(const top *t)
         top_write_rows(stdout, t->view.workers, NULL);
         fputs(",\"domains\":", stdout);
         top_write_rows(stdout, t->view.domains, &t->rates);
+        fputs(",\"processes\":", stdout);
+        top_write_rows(stdout, t->view.processes, NULL);
         fputs(",\"problems\":", stdout);
         fleet_write_problems(stdout, &t->view);
         puts("}");

@@ -1,15 +1,15 @@
 /* commandbus tsq: the troubleshooting queue, seen and emptied. */
-#include "tsq.h"
-
+#include "bulk.h"
 #include "commands.h"
 #include "filter.h"
 #include "output.h"
 
 #include <commandbus/tsq.h>
-#include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+
+static const char *const tsq_columns[] = { "domain",   "command_id", "command_type",
+                                           "attempts", "error_code", "error_message",
+                                           "tsq_at",   NULL };
 
 typedef struct {
     filter_args filter;
@@ -59,6 +59,12 @@ const cli_command tsq_list_command = {
     .run = run_list,
 };
 
+typedef struct {
+    const char *domain, *id, *operator_name, *reason, *result;
+    filter_args filter;
+    bool all, dry_run, yes;
+} tsq_args;
+
 #undef AT
 #undef AT_FILTER
 #define AT(field)        offsetof(tsq_args, field)
@@ -95,15 +101,6 @@ static const arg_spec complete_specs[] = {
     { 0 },
 };
 
-static const char *operator_name(const tsq_args *args)
-{
-    const char *name = args->operator_name ? args->operator_name : getenv("COMMANDBUS_OPERATOR");
-    if (name && *name)
-        return name;
-    const struct passwd *user = getpwuid(geteuid());
-    return user ? user->pw_name : getenv("USER");
-}
-
 /* What is wrong with the choice of commands, or NULL. */
 static const char *wrong_choice(const tsq_args *a)
 {
@@ -121,47 +118,83 @@ static const char *wrong_choice(const tsq_args *a)
     return NULL;
 }
 
-static int run_one(cli *c, const tsq_verb *verb, const tsq_args *args, const char *operator)
-{
-    cb_tsq_action action = { .domain = args->domain,
-                             .command_id = args->id,
-                             .operator_name = operator,
-                             .reason = args->reason,
-                             .result = args->result };
-    cb_error e = { 0 };
+/* A decision that is being carried out. */
+typedef struct {
+    tsq_args *args;
+    cb_tsq_action action; /* about one command, or the rest of it about each */
+    bool (*act)(cb_db *db, const cb_tsq_action *action, cb_error *e);
+} decision;
 
-    if (!cli_connect(c, true, &e) || !verb->act(c->db, &action, &e))
-        return cli_fail(c, &e);
-    tsq_report(c, verb, 1, 0);
-    return EXIT_OK;
+static bool select_commands(cb_db *db, void *arg, int limit, int offset, cb_rows **ret, cb_error *e)
+{
+    const decision *d = arg;
+    cb_command_filter filter = filter_of(&d->args->filter);
+
+    filter.limit = limit;
+    filter.offset = offset;
+    return cb_tsq_list(db, &filter, ret, e);
 }
 
-static int decide(cli *c, const tsq_verb *verb, tsq_args *args)
+static bool act_on_row(cb_db *db, void *arg, const cb_rows *rows, size_t row, cb_error *e)
 {
-    const char *problem = wrong_choice(args), *operator= operator_name(args);
+    decision *d = arg;
 
+    d->action.domain = cb_rows_get(rows, row, "domain");
+    d->action.command_id = cb_rows_get(rows, row, "command_id");
+    return d->act(db, &d->action, e);
+}
+
+static int decide(cli *c, const char *verb, const char *done, decision *d)
+{
+    tsq_args *args = d->args;
+    const char *problem = wrong_choice(args);
+    const bulk b = {
+        .verb = verb,
+        .done = done,
+        .one = "command",
+        .many = "commands",
+        .columns = tsq_columns,
+        .dry_run = args->dry_run,
+        .yes = args->yes,
+        .most = (size_t)args->filter.limit,
+        .arg = d,
+        .select = select_commands,
+        .act = act_on_row,
+    };
+    cb_error e = { 0 };
+
+    d->action = (cb_tsq_action){ .domain = args->domain,
+                                 .command_id = args->id,
+                                 .operator_name = cli_operator(args->operator_name),
+                                 .reason = args->reason,
+                                 .result = args->result };
     if (problem)
         return cli_usage(c, "%s", problem);
-    if (!operator)
+    if (!d->action.operator_name)
         return cli_usage(c, "who are you? Say it with --operator");
-    if (verb->needs_reason && !args->reason)
-        return cli_usage(c, "--reason is missing: the sender gets it with the reply");
-    return args->domain ? run_one(c, verb, args, operator) : tsq_bulk(c, verb, args, operator);
+    if (!args->domain)
+        return bulk_run(c, &b);
+    if (!cli_connect(c, true, &e) || !d->act(c->db, &d->action, &e))
+        return cli_fail(c, &e);
+    bulk_report(c, &b, 1, 0);
+    return EXIT_OK;
 }
 
 static int run_retry(cli *c, void *args)
 {
-    return decide(c, &(tsq_verb){ "retry", "retried", cb_tsq_retry, false }, args);
+    return decide(c, "retry", "retried", &(decision){ .args = args, .act = cb_tsq_retry });
 }
 
 static int run_cancel(cli *c, void *args)
 {
-    return decide(c, &(tsq_verb){ "cancel", "canceled", cb_tsq_cancel, true }, args);
+    if (!((const tsq_args *)args)->reason)
+        return cli_usage(c, "--reason is missing: the sender gets it with the reply");
+    return decide(c, "cancel", "canceled", &(decision){ .args = args, .act = cb_tsq_cancel });
 }
 
 static int run_complete(cli *c, void *args)
 {
-    return decide(c, &(tsq_verb){ "complete", "completed", cb_tsq_complete, false }, args);
+    return decide(c, "complete", "completed", &(decision){ .args = args, .act = cb_tsq_complete });
 }
 
 const cli_command tsq_retry_command = {

@@ -124,8 +124,6 @@ void command_consume(cb_process *p, const record *r)
 
 typedef struct {
     const char *name;
-    cb_request_fn *request;
-    cb_take_fn *take;
     cb_command_options options; /* with what the configuration says */
 } command_call;
 
@@ -175,7 +173,7 @@ static cb_flow send(cb_process *p, record *r, const command_call *c)
                         "command step '%s' does not know where to go: set command-steps.%s.domain "
                         "and .command-type, then retry",
                         c->name, c->name);
-    if (!(data = build(p, c->request, c->name)))
+    if (!(data = build(p, o->request, c->name)))
         return run_park(p, "PERMANENT_FAILURE", "the request of command step '%s' cannot be built",
                         c->name);
     if (!record_set_text(&r->domain, o->domain) ||
@@ -222,7 +220,7 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     json_object_put(r->result);
     r->result = json_object_get(reply_result(reply));
     whereabouts was = function_enter(p, r->name);
-    bool taken = !c->take || c->take(p->state, r->result);
+    bool taken = !c->options.take || c->options.take(p->state, r->result);
     if (function_return(p, was) || !taken) {
         state_restore(p);
         return run_park(p, "PERMANENT_FAILURE",
@@ -309,11 +307,10 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
                     reply_text(reply, "error_code") ? reply_text(reply, "error_code") : "");
 }
 
-cb_flow cb_command_step_with(cb_process *p, const char *name, cb_request_fn *request,
-                             cb_take_fn *take, const cb_command_options *options)
+cb_flow cb_command_step_with(cb_process *p, const char *name, const cb_command_options *options)
 {
     record *r = NULL;
-    command_call c = { name, request, take, *options };
+    command_call c = { name, *options };
     entry at = call_enter(p, KIND_COMMAND, name, &r);
 
     if (at == REFUSED)

@@ -87,8 +87,11 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                            const void *state, const cb_start_options *options, cb_uuid *id,
                            const char **status, cb_error *e)
 {
+    static const cb_start_options defaults = { 0 };
     const type_entry *entry = types_find(types, type);
     char worker[256];
+
+    options = options ? options : &defaults;
     double lease = options->lease_seconds > 0 ? options->lease_seconds : default_lease;
 
     if (!entry)

@@ -236,8 +236,7 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
     return call_leave(p, LEFT_LOST);
 }
 
-cb_flow cb_step_with(cb_process *p, const char *name, cb_step_fn *run,
-                     const cb_step_options *options)
+cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *options)
 {
     record *r = NULL;
 
@@ -263,6 +262,6 @@ cb_flow cb_step_with(cb_process *p, const char *name, cb_step_fn *run,
     if (!r)
         return CB_LEAVE;
     int ordinal = r->ordinal;
-    tried how = step_try(p, ordinal, run, options, "step");
+    tried how = step_try(p, ordinal, options->run, options, "step");
     return after(p, how, run_at(p, ordinal), options);
 }

@@ -9,8 +9,7 @@ static bool holds(cb_process *p, cb_condition_fn *condition, const char *name)
     return !function_return(p, was) && yes;
 }
 
-cb_flow cb_wait_with(cb_process *p, const char *name, cb_condition_fn *condition,
-                     const cb_wait_options *options)
+cb_flow cb_wait_with(cb_process *p, const char *name, const cb_wait_options *options)
 {
     record *r = NULL;
     entry at = call_enter(p, KIND_WAIT, name, &r);
@@ -24,7 +23,7 @@ cb_flow cb_wait_with(cb_process *p, const char *name, cb_condition_fn *condition
     r = call_open(p, r, KIND_WAIT, name);
     if (!r)
         return CB_LEAVE;
-    if (holds(p, condition, r->name)) {
+    if (holds(p, options->condition, r->name)) {
         call_complete(p, r);
         return p->left ? CB_LEAVE : CB_NEXT;
     }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    SETTINGS = 8,
+    SETTINGS = 20,
     SETTING_SIZE = 512
 };
 
@@ -42,21 +42,28 @@ static int free_port(void)
     return ntohs(at.sin_port);
 }
 
-static void write_settings(char settings[SETTINGS][SETTING_SIZE], const instance *i,
-                           const instance_options *o)
+/* Returns how many there are. */
+static int write_settings(char settings[SETTINGS][SETTING_SIZE], const instance *i,
+                          const instance_options *o)
 {
-    const char *folder =
-        from_run(strcmp(o->set, "trial") == 0 ? "BENCH_TRIAL_DIR" : "BENCH_SETS_DIR");
+    bool sample = !o->settings && strcmp(o->set, "trial") != 0;
+    const char *folder = from_run(sample ? "BENCH_SETS_DIR" : "BENCH_TRIAL_DIR");
     const char *domain = "domains." BENCH_DOMAIN;
+    int n = 0;
 
-    snprintf(settings[0], SETTING_SIZE, "%s.handlers=%s", domain, o->set);
-    snprintf(settings[1], SETTING_SIZE, "%s.concurrent-messages=%d", domain, o->slots);
-    snprintf(settings[2], SETTING_SIZE, "%s.prefetch=%d", domain, o->prefetch);
-    snprintf(settings[3], SETTING_SIZE, "%s.use-notify=%s", domain, o->polls ? "false" : "true");
-    snprintf(settings[4], SETTING_SIZE, "worker.modules-dir=%s", folder);
-    snprintf(settings[5], SETTING_SIZE, "worker.name=%s", i->name);
-    snprintf(settings[6], SETTING_SIZE, "http.port=%d", free_port());
-    snprintf(settings[7], SETTING_SIZE, "log.level=warn");
+    snprintf(settings[n++], SETTING_SIZE, "worker.modules-dir=%s", folder);
+    snprintf(settings[n++], SETTING_SIZE, "worker.name=%s", i->name);
+    snprintf(settings[n++], SETTING_SIZE, "http.port=%d", free_port());
+    snprintf(settings[n++], SETTING_SIZE, "log.level=warn");
+    for (int s = 0; o->settings && o->settings[s]; s++)
+        snprintf(settings[n++], SETTING_SIZE, "%s", o->settings[s]);
+    if (o->settings)
+        return n;
+    snprintf(settings[n++], SETTING_SIZE, "%s.handlers=%s", domain, o->set);
+    snprintf(settings[n++], SETTING_SIZE, "%s.concurrent-messages=%d", domain, o->slots);
+    snprintf(settings[n++], SETTING_SIZE, "%s.prefetch=%d", domain, o->prefetch);
+    snprintf(settings[n++], SETTING_SIZE, "%s.use-notify=%s", domain, o->polls ? "false" : "true");
+    return n;
 }
 
 static pid_t spawn(char **argv)
@@ -114,8 +121,8 @@ instance instance_start(PGconn *conn, const instance_options *options)
     instance i;
 
     snprintf(i.name, sizeof i.name, "bench-%d-%d", (int)getpid(), started++);
-    write_settings(settings, &i, options);
-    for (int s = 0; s < SETTINGS; s++) {
+    int n = write_settings(settings, &i, options);
+    for (int s = 0; s < n; s++) {
         argv[1 + 2 * s] = "--set";
         argv[2 + 2 * s] = settings[s];
     }

@@ -10,7 +10,8 @@ typedef struct {
     const char *set; /* which handlers serve BENCH_DOMAIN: "sample" or "trial" */
     int slots;
     int prefetch;
-    bool polls; /* is not woken by NOTIFY */
+    bool polls;                  /* is not woken by NOTIFY */
+    const char *const *settings; /* instead of all that: "path=value", NULL-terminated */
 } instance_options;
 
 typedef struct {

@@ -3,7 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 
 commands=(migrate send 'command list' 'command show' 'tsq list' 'tsq retry' 'tsq cancel'
-    'tsq complete' 'batch create' 'batch show' 'batch list' 'queue list' 'queue create' purge doctor)
+    'tsq complete' 'batch create' 'batch show' 'batch list' 'process start' 'process list' 'process show'
+    'process respond' 'process retry' 'process cancel' 'process complete' 'queue list' 'queue create' purge doctor)
 id=0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e
 
 test_the_version_is_three_numbers() {
@@ -197,7 +198,7 @@ complete_to() { # EXPECTED WORDS...
 }
 
 test_completion_offers_commands_verbs_options_and_choices() {
-    complete_to 'migrate send command tsq batch queue fleet top purge doctor help ' ''
+    complete_to 'migrate send command tsq batch process queue fleet top purge doctor help ' ''
     complete_to 'batch ' ba
     complete_to 'retry ' tsq re
     complete_to '--max-attempts ' send fx BookFx --max

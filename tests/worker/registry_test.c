@@ -18,10 +18,14 @@ static cb_outcome second(cb_context *ctx, const cb_command *command, json_object
 }
 
 static const cb_handler fx_handlers[] = { { "ReleaseFx", second }, { "BookFx", first } };
-static const cb_module fx = { CB_MODULE_ABI, "fx", fx_handlers, 2, NULL, NULL };
+static const cb_module fx = {
+    .abi = CB_MODULE_ABI, .name = "fx", .handlers = fx_handlers, .n_handlers = 2
+};
 
 static const cb_handler risk_handlers[] = { { "BookRisk", first } };
-static const cb_module risk = { CB_MODULE_ABI, "risk", risk_handlers, 1, NULL, NULL };
+static const cb_module risk = {
+    .abi = CB_MODULE_ABI, .name = "risk", .handlers = risk_handlers, .n_handlers = 1
+};
 
 #define expect_refused(text, ...)                                                           \
     do {                                                                                    \
@@ -82,7 +86,9 @@ Test(registry, finds_each_of_many_types)
     };
     static char names[MANY][16];
     static cb_handler handlers[MANY];
-    const cb_module many = { CB_MODULE_ABI, "many", handlers, MANY, NULL, NULL };
+    const cb_module many = {
+        .abi = CB_MODULE_ABI, .name = "many", .handlers = handlers, .n_handlers = MANY
+    };
     const cb_module *sets[] = { &many };
     registry r;
     for (size_t i = 0; i < MANY; i++) {
@@ -103,7 +109,9 @@ Test(registry, finds_each_of_many_types)
 Test(registry, refuses_a_type_that_two_sets_offer_and_names_both)
 {
     static const cb_handler again[] = { { "Unwind", second }, { "BookFx", second } };
-    const cb_module other = { CB_MODULE_ABI, "other", again, 2, NULL, NULL };
+    const cb_module other = {
+        .abi = CB_MODULE_ABI, .name = "other", .handlers = again, .n_handlers = 2
+    };
 
     expect_refused("domain 'money'", &risk, &fx, &other);
     expect_refused("'fx'", &risk, &fx, &other);
@@ -120,12 +128,20 @@ Test(registry, refuses_a_set_given_twice)
 Test(registry, refuses_manifests_that_a_worker_cannot_trust)
 {
     static const cb_handler hollow[] = { { "Hollow", NULL } };
-    const cb_module newer = { CB_MODULE_ABI + 1, (const char *)1, NULL, 9, NULL, NULL };
-    const cb_module nameless = { CB_MODULE_ABI, NULL, fx_handlers, 2, NULL, NULL };
-    const cb_module empty = { CB_MODULE_ABI, "empty", NULL, 0, NULL, NULL };
-    const cb_module no_function = { CB_MODULE_ABI, "hollow", hollow, 1, NULL, NULL };
+    const cb_module newer = {
+        .abi = CB_MODULE_ABI + 1, .name = (const char *)1, .handlers = NULL, .n_handlers = 9
+    };
+    const cb_module nameless = {
+        .abi = CB_MODULE_ABI, .name = NULL, .handlers = fx_handlers, .n_handlers = 2
+    };
+    const cb_module empty = {
+        .abi = CB_MODULE_ABI, .name = "empty", .handlers = NULL, .n_handlers = 0
+    };
+    const cb_module no_function = {
+        .abi = CB_MODULE_ABI, .name = "hollow", .handlers = hollow, .n_handlers = 1
+    };
 
-    expect_refused("ABI 2", &fx, &newer);
+    expect_refused("ABI 3", &fx, &newer);
     expect_refused("calls itself ''", &nameless);
     expect_refused("no handlers", &empty);
     expect_refused("'Hollow'", &no_function);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_store.h"
+
 /* Loads a set unless it is there already. */
 static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
 {
@@ -27,6 +29,7 @@ static void fill_domain(cb_worker_domain_options *to, const config_domain *d)
     *to = (cb_worker_domain_options){
         .domain = d->name,
         .concurrent_messages = (int)d->concurrent_messages,
+        .concurrent_processes = (int)d->concurrent_processes,
         .prefetch = (int)d->prefetch,
         .visibility_timeout_seconds = d->visibility_timeout,
         .poll_interval_seconds = d->poll_interval,
@@ -69,7 +72,10 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     a->domains = calloc(c->n_domains + 1, sizeof *a->domains);
     a->fleet_limits = calloc(c->n_domains + 1, sizeof *a->fleet_limits);
     a->sends_to = calloc(c->n_steps + 1, sizeof *a->sends_to);
-    return (a->sets && a->modules && a->domains && a->fleet_limits && a->sends_to) ||
+    a->routes = calloc(c->n_steps + 1, sizeof *a->routes);
+    a->settings = calloc(c->n_processes + 1, sizeof *a->settings);
+    return (a->sets && a->modules && a->domains && a->fleet_limits && a->sends_to && a->routes &&
+            a->settings) ||
            cb_fail(e, CB_MEMORY, "out of memory");
 }
 
@@ -88,10 +94,65 @@ static double exactly(double seconds)
     return seconds > 0 ? seconds : 1e-12;
 }
 
+/* What nobody has said is left to the code of the process. */
+static bool is_said(const config *c, const char *key, const char *name)
+{
+    return config_who_said(c, key, name) != NULL;
+}
+
+static void fill_steps(assembly *a, const config *c)
+{
+    for (size_t i = 0; i < c->n_steps; i++) {
+        const config_step *s = &c->steps[i];
+        a->sends_to[i] = s->domain;
+        a->routes[i] = (cb_step_route){
+            .step = s->name,
+            .domain = s->domain,
+            .command_type = s->command_type,
+            .timeout_seconds =
+                is_said(c, "command-steps.<s>.timeout", s->name) ? (int)s->timeout : 0,
+            .max_attempts =
+                is_said(c, "command-steps.<s>.max-attempts", s->name) ? (int)s->max_attempts : 0,
+            .wait_timeout_ms = (int64_t)(s->wait_timeout * 1000),
+        };
+    }
+}
+
+static const cb_deadline_action *deadline_action(const char *name)
+{
+    static const struct {
+        const char *name;
+        cb_deadline_action action;
+    } actions[] = {
+        { "TSQ", CB_DEADLINE_TSQ },
+        { "COMPENSATE", CB_DEADLINE_COMPENSATE },
+        { "FAIL", CB_DEADLINE_FAIL },
+    };
+
+    for (size_t i = 0; i < CB_COUNT(actions); i++) {
+        if (strcasecmp(actions[i].name, name) == 0)
+            return &actions[i].action;
+    }
+    return NULL;
+}
+
+static void fill_settings(assembly *a, const config *c)
+{
+    for (size_t i = 0; i < c->n_processes; i++) {
+        const config_process *p = &c->processes[i];
+        bool waits = is_said(c, "processes.<Type>.default-wait-timeout", p->name);
+        bool acts = is_said(c, "processes.<Type>.deadline-action", p->name);
+        a->settings[i] = (cb_type_setting){
+            .process_type = p->name,
+            .wait_timeout_ms = waits ? (int64_t)(p->default_wait_timeout * 1000) : 0,
+            .deadline_action = acts ? deadline_action(p->deadline_action) : NULL,
+            .reply_queue = p->reply_queue,
+        };
+    }
+}
+
 static void fill_worker(assembly *a, const config *c)
 {
-    for (size_t i = 0; i < c->n_steps; i++)
-        a->sends_to[i] = c->steps[i].domain;
     a->worker = (cb_worker_options){
         .url = c->database_url,
         .listen_url = c->listen_url,
@@ -100,12 +161,21 @@ static void fill_worker(assembly *a, const config *c)
         .domains = a->domains,
         .sends_to = a->sends_to,
         .n_sends_to = c->n_steps,
+        .no_commands = !c->command_handlers,
+        .no_processes = !c->process_execution,
+        .no_replies = !c->reply_processing,
+        .routes = a->routes,
+        .n_routes = c->n_steps,
+        .settings = a->settings,
+        .n_settings = c->n_processes,
+        .reply_grace_seconds = exactly(c->reply_grace),
         .kill_grace_seconds = exactly(c->kill_grace),
         .unknown_type_grace_seconds = exactly(c->unknown_type_grace),
         .result_limit = (size_t)c->payload_limit,
         .keep_commands = interval(c->keep_commands, a->keep_commands),
         .keep_audit = interval(c->keep_audit, a->keep_audit),
         .keep_archives = interval(c->keep_archives, a->keep_archives),
+        .keep_processes = interval(c->keep_processes, a->keep_processes),
         .event_level = c->log_level,
     };
 }
@@ -117,6 +187,8 @@ bool assembly_init(assembly *a, const config *c, cb_error *e)
     *a = (assembly){ 0 };
     if (!make_room(a, c, e))
         return false;
+    fill_steps(a, c);
+    fill_settings(a, c);
     fill_worker(a, c);
     for (size_t i = 0; i < c->n_domains; i++) {
         const config_domain *d = &c->domains[i];
@@ -126,7 +198,7 @@ bool assembly_init(assembly *a, const config *c, cb_error *e)
             return false;
         used += d->n_handlers;
     }
-    if (!c->command_handlers)
+    if (!c->command_handlers && !c->process_execution && !c->reply_processing)
         a->worker.n_domains = 0;
     return true;
 }
@@ -139,6 +211,8 @@ void assembly_done(assembly *a)
     free(a->modules);
     free(a->domains);
     free(a->sends_to);
+    free(a->routes);
+    free(a->settings);
     free(a->fleet_limits);
     *a = (assembly){ 0 };
 }

@@ -16,13 +16,15 @@ typedef struct {
     cb_worker_domain_options *domains;
     const cb_module **modules; /* of all domains, one after another */
     int *fleet_limits;
-    const char **sends_to; /* targets of command steps */
+    const char **sends_to;     /* targets of command steps */
+    cb_step_route *routes;     /* the same steps */
+    cb_type_setting *settings; /* of process types */
     char keep_commands[ASSEMBLY_INTERVAL], keep_audit[ASSEMBLY_INTERVAL],
-        keep_archives[ASSEMBLY_INTERVAL];
+        keep_archives[ASSEMBLY_INTERVAL], keep_processes[ASSEMBLY_INTERVAL];
 } assembly;
 
 /* Loads the sets of every enabled domain, of which a checked configuration has at least one. With
- * features.command-handlers off none is served, and worker.n_domains is 0. Borrows the configuration;
+ * every feature off that needs a domain none is served, and worker.n_domains is 0. Borrows the configuration;
  * must not move afterwards. assembly_done in any case. */
 bool assembly_init(assembly *a, const config *c, cb_error *e) CB_NODISCARD;
 

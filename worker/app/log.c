@@ -37,12 +37,16 @@ typedef struct {
 static const size_t longest_name = 64;
 
 static const field fields[] = {
-    TEXT(domain, 128),  TEXT(command_id, 40),  TEXT(correlation_id, 64), TEXT(command_type, 128),
-    INTEGER(lease_no),  INTEGER(attempt),      INTEGER(max_attempts),    TEXT(outcome, 32),
-    TEXT(verdict, 32),  TEXT(error_code, 128), TEXT(error, 1024),        TEXT(hint, 512),
-    REAL(took_ms),      REAL(retry_seconds),   INTEGER(count),           INTEGER(slots),
-    INTEGER(in_flight), INTEGER(signal),       TEXT(connection, 32),     TEXT(set, 96),
-    TEXT(profile, 192), TEXT(version, 64),     TEXT(address, 96),        TEXT(file, 384),
+    TEXT(domain, 128),       TEXT(command_id, 40),  TEXT(correlation_id, 64),
+    TEXT(command_type, 128), TEXT(process_id, 40),  TEXT(process_type, 128),
+    TEXT(step, 96),          TEXT(status, 24),      INTEGER(lease_no),
+    INTEGER(attempt),        INTEGER(max_attempts), TEXT(outcome, 32),
+    TEXT(verdict, 32),       TEXT(error_code, 128), TEXT(error, 1024),
+    TEXT(hint, 512),         REAL(took_ms),         REAL(retry_seconds),
+    INTEGER(count),          INTEGER(slots),        INTEGER(in_flight),
+    INTEGER(signal),         TEXT(connection, 32),  TEXT(set, 96),
+    TEXT(profile, 192),      TEXT(version, 64),     TEXT(address, 96),
+    TEXT(file, 384),
 };
 
 static void add_field(log_line *line, const field *f, const cb_event *event)

@@ -18,7 +18,7 @@ typedef struct {
     log_sink *log;
     const signals *signals;
     assembly parts;
-    cb_worker *worker; /* NULL when no commands are to be served */
+    cb_worker *worker; /* NULL when there is nothing to do */
     http *http;        /* NULL when http.port is 0 */
 } app;
 
@@ -75,13 +75,13 @@ static void tell_started(const app *a)
     for (size_t i = 0; i < w->n_domains; i++) {
         size_t n = strlen(domains);
         snprintf(domains + n, sizeof domains - n, "%s%s", n ? "," : "", w->domains[i].domain);
-        slots += w->domains[i].concurrent_messages;
+        slots += w->no_commands ? 0 : w->domains[i].concurrent_messages;
     }
     tell(a, CB_LEVEL_INFO, "worker.started", .version = cb_version_string(), .profile = w->profile,
          .domain = *domains ? domains : NULL, .slots = slots,
          .address = a->http ? http_address(a->http) : NULL);
     if (!a->worker)
-        tell(a, CB_LEVEL_WARN, "worker.idle", .hint = "features.command-handlers is off");
+        tell(a, CB_LEVEL_WARN, "worker.idle", .hint = "every feature that needs a domain is off");
 }
 
 static bool start(app *a, cb_error *e)

@@ -1,10 +1,10 @@
-/* The claiming thread: takes commands for the free places of every domain, one domain at a time, those
- * with most reason first in turn. When a domain is empty it goes to sleep as sleep.c says. */
+/* Claiming commands. */
+#include "claim.h"
+
 #include <stdlib.h>
 
 #include "clock.h"
 #include "engine.h"
-#include "sleep.h"
 
 /* With the settler busy with one half of the places, the other half can be claimed. */
 static size_t most_at_once(const served *d)
@@ -12,95 +12,9 @@ static size_t most_at_once(const served *d)
     return d->places >= 8 ? (size_t)(d->places + 1) / 2 : (size_t)d->places;
 }
 
-bool claims_init(cb_worker *w, cb_error *e)
+static size_t free_places(cb_worker *w, const claim_place *p)
 {
-    pthread_mutex_init(&w->claims.mutex, NULL);
-    waiting_init(&w->claims.changed);
-    w->claims.places = calloc(w->n_domains, sizeof *w->claims.places);
-    if (!w->claims.places)
-        return cb_fail(e, CB_MEMORY, "no memory for %zu domains", w->n_domains);
-    for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
-        w->claims.places[i].domain = d;
-        cb_receive_options options = { .worker = w->id,
-                                       .vt_seconds = d->vt_seconds,
-                                       .default_max_attempts = d->max_attempts,
-                                       .default_timeout_seconds = d->timeout_seconds };
-        if (!cb_receiver_open(d->name, &options, &w->claims.places[i].receiver, e))
-            return false;
-    }
-    return true;
-}
-
-void claims_done(cb_worker *w)
-{
-    for (size_t i = 0; w->claims.places && i < w->n_domains; i++)
-        cb_receiver_free(w->claims.places[i].receiver);
-    free(w->claims.places);
-    pthread_cond_destroy(&w->claims.changed);
-    pthread_mutex_destroy(&w->claims.mutex);
-}
-
-void claim_hint(cb_worker *w, size_t domain)
-{
-    pthread_mutex_lock(&w->claims.mutex);
-    w->claims.places[domain].hinted = true;
-    if (w->claims.waiting)
-        pthread_cond_signal(&w->claims.changed);
-    pthread_mutex_unlock(&w->claims.mutex);
-}
-
-void claim_freed(cb_worker *w)
-{
-    pthread_mutex_lock(&w->claims.mutex);
-    if (w->claims.waiting)
-        pthread_cond_signal(&w->claims.changed);
-    pthread_mutex_unlock(&w->claims.mutex);
-}
-
-/* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
-static bool is_due(claim_place *p, int64_t now, int64_t *at)
-{
-    if (served_free_places(p->domain) == 0)
-        return false;
-    if (p->hinted || p->hot || now >= p->poll_at)
-        return true;
-    if (p->poll_at < *at)
-        *at = p->poll_at;
-    return false;
-}
-
-/* The next domain to claim for, when there is one. NULL after waiting, or when it is time to sweep. */
-static claim_place *next_place(cb_worker *w)
-{
-    claimer *c = &w->claims;
-    claim_place *found = NULL;
-    int64_t now = now_ns(), until = INT64_MAX;
-
-    pthread_mutex_lock(&c->mutex);
-    /* Said before `stopping` is looked at: whoever stops sees one or the other. */
-    atomic_store(&c->claiming, true);
-    for (size_t i = 0; i < w->n_domains && !found && !atomic_load(&w->stopping); i++) {
-        claim_place *p = &c->places[(c->turn + i) % w->n_domains];
-        if (is_due(p, now, &until)) {
-            found = p;
-            p->hinted = false;
-            c->turn = (c->turn + i + 1) % w->n_domains;
-        }
-    }
-    atomic_store(&c->claiming, found != NULL);
-    if (!found && !atomic_load(&w->ending)) {
-        if (c->sweep_at && c->sweep_at < until)
-            until = c->sweep_at;
-        c->waiting = true;
-        waiting_for(&c->changed, &c->mutex,
-                    until == INT64_MAX ? -1
-                    : until > now      ? until - now
-                                       : 0);
-        c->waiting = false;
-    }
-    pthread_mutex_unlock(&c->mutex);
-    return found;
+    return served_free_places(&w->domains[p->domain]);
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -152,48 +66,34 @@ static void tell_of_claim(cb_worker *w, served *d, const cb_claim *claim)
                  "list");
 }
 
-/* A domain that cannot be claimed must not keep the others from it: a refusal is no matter of the
- * connection. */
-static void claim_failed(cb_worker *w, const served *d, const cb_error *e, const char *doing)
+static void claim(cb_worker *w, claim_place *p)
 {
+    served *d = &w->domains[p->domain];
     db_link *link = &w->links[LINK_CLAIM];
-
-    if (e->code == CB_LOST || e->code == CB_AGAIN || cb_db_is_lost(link->db))
-        link_failed(link, e, doing);
-    else
-        emit(w, CB_LEVEL_WARN, "claim.refused", .domain = d->name, .error = e->message,
-             .hint = e->hint, .error_code = e->sqlstate, .outcome = doing);
-}
-
-static void claim_for(cb_worker *w, claim_place *p)
-{
-    served *d = p->domain;
-    db_link *link = &w->links[LINK_CLAIM];
-    OWNED(cb_claim) claim = NULL;
+    OWNED(cb_claim) taken = NULL;
     cb_error e = { 0 };
     size_t quantity = served_free_places(d);
 
     if (quantity > most_at_once(d))
         quantity = most_at_once(d);
     int64_t asked_at = now_ns();
-    if (!cb_receive(link->db, p->receiver, (int)quantity, &claim, &e)) {
-        sleep_after_failure(p);
-        claim_failed(w, d, &e, "claim");
+    if (!cb_receive(link->db, d->receiver, (int)quantity, &taken, &e)) {
+        sleep_after_failure(&p->sleep);
+        claimer_failed(&w->claims, d->name, &e, "claim");
         return;
     }
     link_worked(link);
-    size_t got = cb_claim_count(claim);
-    size_t seen = got + cb_claim_poisoned(claim) + cb_claim_exhausted(claim);
-    tell_of_claim(w, d, claim);
+    size_t got = cb_claim_count(taken);
+    size_t seen = got + cb_claim_poisoned(taken) + cb_claim_exhausted(taken);
+    tell_of_claim(w, d, taken);
     if (got > 0)
-        take_over(w, d, cb_claim_take(&claim), lease_end_from(asked_at, d->vt_seconds));
-    sleep_after_claim(w, p, seen, quantity);
+        take_over(w, d, cb_claim_take(&taken), lease_end_from(asked_at, d->vt_seconds));
+    sleep_after_claim(&p->sleep, seen, seen >= quantity);
 }
 
-/* What the database says we hold and we do not: the answer to a claim was lost. Only this thread
- * claims, so between two claims the two views can be compared. */
-static void release_unknown(cb_worker *w, served *d)
+static void release_unknown(cb_worker *w, claim_place *p)
 {
+    served *d = &w->domains[p->domain];
     job **jobs;
     size_t n, released = 0;
     cb_error e = { 0 };
@@ -207,7 +107,7 @@ static void release_unknown(cb_worker *w, served *d)
                               .lease_no = jobs[i]->command->lease_no };
     if (held &&
         !cb_lease_release_unknown(w->links[LINK_CLAIM].db, d->name, w->id, held, n, &released, &e))
-        claim_failed(w, d, &e, "release");
+        claimer_failed(&w->claims, d->name, &e, "release");
     if (released > 0) {
         metrics_released(w->metrics, d->index, released);
         emit(w, CB_LEVEL_WARN, "lease.released", .domain = d->name, .count = (int64_t)released,
@@ -217,41 +117,19 @@ static void release_unknown(cb_worker *w, served *d)
     snapshot_done(jobs, n);
 }
 
-/* A claim that was on the wire when the connection broke may commit after the first look. */
-static void sweep(cb_worker *w)
+static const claim_kind commands = { free_places, claim, release_unknown };
+
+bool claims_init(cb_worker *w, cb_error *e)
 {
-    claimer *c = &w->claims;
-
-    if (c->sweep_at == 0 || now_ns() < c->sweep_at)
-        return;
-    for (size_t i = 0; i < w->n_domains; i++)
-        release_unknown(w, &w->domains[i]);
-    c->sweep_at = --c->sweeps > 0 ? now_ns() + seconds_to_ns(3) : 0;
-}
-
-void *claim_thread(void *worker)
-{
-    cb_worker *w = worker;
-    bool anew;
-
-    while (!atomic_load(&w->ending) && link_ready(&w->links[LINK_CLAIM], &anew)) {
-        if (anew) {
-            /* Renewal first: what we hold must not run out while we look for more. */
-            if (!renew_wait(w))
-                break;
-            w->claims.sweeps = 3;
-            w->claims.sweep_at = now_ns();
-            for (size_t i = 0; i < w->n_domains; i++)
-                w->claims.places[i].announced = 0;
-        }
-        sweep(w);
-        claim_place *p = next_place(w);
-        if (p) {
-            claim_for(w, p);
-            atomic_store(&w->claims.claiming, false);
-        }
-        if (atomic_load(&w->stopping))
-            worker_changed(w);
+    if (!claimer_init(&w->claims, w, &commands, LINK_CLAIM, w->n_domains, e))
+        return false;
+    for (size_t i = 0; i < w->n_domains; i++) {
+        served *d = &w->domains[i];
+        w->claims.places[i].sleep = (sleeper){ .link = &w->links[LINK_CLAIM],
+                                               .queues = (const char *const *)&d->queue,
+                                               .n_queues = 1,
+                                               .poll_seconds = d->poll_seconds,
+                                               .notify = d->notify };
     }
-    return NULL;
+    return true;
 }

@@ -40,7 +40,7 @@ static void give_up(cb_worker *w, outcome *o)
     s->error_code = "EFFECT_FAILED";
     s->error_message =
         "the handler succeeded, but its effects did not get through for want of a lock";
-    outcomes_put(&w->settling, o);
+    settler_put(&w->settling, &o->queued);
 }
 
 /* False when it is to be brought again. */
@@ -58,7 +58,7 @@ static bool settle_one(cb_worker *w, outcome *o)
             give_up(w, o);
             return true;
         }
-        outcomes_put(&w->effecting, o); /* behind the others */
+        outcomes_put(&w->effecting, &o->queued); /* behind the others */
         if (e.code == CB_AGAIN)
             worker_pause(w, between_tries_seconds);
         return false;
@@ -66,12 +66,12 @@ static bool settle_one(cb_worker *w, outcome *o)
     link_worked(link);
     metrics_settle(w->metrics, 1, (now_ns() - from) / 1000);
     if (o->settlement.verdict == CB_BUSY) {
-        outcomes_put(&w->effecting, o);
+        outcomes_put(&w->effecting, &o->queued);
         worker_pause(w, 0.005);
         return false;
     }
     outcome_settled(w, o);
-    claim_freed(w);
+    claimer_freed(&w->claims);
     if (atomic_load(&w->stopping))
         worker_changed(w);
     return true;
@@ -82,7 +82,7 @@ void *effect_thread(void *worker)
     cb_worker *w = worker;
     db_link *link = &w->links[LINK_EFFECT];
     cb_error e;
-    outcome *o;
+    queued *o;
 
     while (outcomes_take(&w->effecting, &o, 1, 0) > 0) {
         if (!link->db && !link_open(link, &e))
@@ -90,7 +90,7 @@ void *effect_thread(void *worker)
                  .error = e.message, .hint = e.hint);
         if (!link_ready(link, NULL))
             break;
-        if (!settle_one(w, o) && atomic_load(&w->ending))
+        if (!settle_one(w, (outcome *)o) && atomic_load(&w->ending))
             break;
     }
     return NULL;

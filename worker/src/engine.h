@@ -4,6 +4,9 @@
  *                                        │                 effect (outcomes with effects)
  *       watch: timeouts                  renew: leases     keep: heartbeat, samples, house
  *
+ * Commands and processes make the same movement, each with a claimer, slots and a settler of its own;
+ * processes.h names the files of the latter.
+ *
  * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
  * order in which they may be taken: life → domain → queue of outcomes, claimer. None is held while the
  * database is asked. */
@@ -15,37 +18,13 @@
 #include <commandbus/worker.h>
 #include <stdatomic.h>
 
+#include "claimer.h"
 #include "link.h"
 #include "metrics.h"
 #include "outcomes.h"
+#include "process_domain.h"
 #include "served.h"
-
-/* What the claimer thinks of a domain. */
-typedef struct {
-    served *domain;
-    cb_receiver *receiver;
-    bool hinted;      /* somebody sent something, or said so */
-    bool hot;         /* the last claim got all it asked for: there is more */
-    int64_t poll_at;  /* when to look next, hint or not */
-    double poll_wait; /* seconds, doubling up to the poll interval */
-    int hits;         /* claims that found something, each soon after the one before */
-    int64_t last_hit;
-    int64_t announced;    /* a sleeper row is there until then */
-    int64_t asleep_since; /* and since then: who sent before may not have seen it */
-} claim_place;
-
-typedef struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    claim_place
-        *places; /* one a domain; `hinted` is guarded by the mutex, the rest is the claimer's */
-    size_t turn; /* whose turn it is to be looked at first */
-    bool waiting;
-    atomic_bool claiming; /* a claim is on its way: jobs may yet come of it */
-    int64_t
-        sweep_at; /* when to look once more for leases whose claim's answer was lost; 0: never */
-    int sweeps;   /* left */
-} claimer;
+#include "settler.h"
 
 /* Renewals that somebody waits for. */
 typedef struct {
@@ -59,6 +38,7 @@ typedef struct {
 typedef enum {
     CHORE_HEARTBEAT,
     CHORE_SAMPLE,
+    CHORE_FIGURES,
     CHORE_HOUSE,
     CHORE_RESTORE,
     CHORES
@@ -67,7 +47,7 @@ typedef enum {
 struct cb_worker {
     char *id, *name, *profile, *host;
     char *url, *listen_url;
-    char *keep_commands, *keep_audit, *keep_archives;
+    char *keep_commands, *keep_audit, *keep_archives, *keep_processes;
     double kill_grace_seconds, unknown_grace_seconds;
     size_t result_limit, stack_bytes;
     cb_event_fn *on_event;
@@ -77,17 +57,21 @@ struct cb_worker {
     double chore_seconds[CHORES];   /* how often; fixed before the start */
     double effect_patience_seconds; /* how long effects may wait for their locks; likewise */
 
+    bool no_commands;
     served *domains;
+    process_domain *processes; /* of each of the domains, perhaps none */
     size_t n_domains;
-    char **sends_to; /* further domains, which are only registered */
+    bool runs_processes;  /* there are slots for some */
+    bool moves_processes; /* or else replies to deliver */
+    char **sends_to;      /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];
 
-    claimer claims;
+    claimer claims, process_claims;
     renewer renewals;
-    outcomes settling, effecting;
-    outcomes refused; /* by the database: watch brings them to the settler again */
+    settler settling, process_settling;
+    outcomes effecting;
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
@@ -95,7 +79,7 @@ struct cb_worker {
     pthread_mutex_t pausing; /* for worker_pause, and for who waits until all is drained */
     pthread_cond_t unpause;  /* a job ended while stopping, or one of the flags below was set */
     pthread_mutex_t life;    /* guards what follows, and start against stop */
-    pthread_t threads[8];
+    pthread_t threads[10];
     size_t n_threads;
     bool started;          /* threads are there */
     atomic_bool running;   /* started and not told to stop */
@@ -106,8 +90,6 @@ struct cb_worker {
 };
 
 /* ---- the threads: each runs until w->ending, or its queue ended ---- */
-void *claim_thread(void *worker);
-void *settle_thread(void *worker);
 void *effect_thread(void *worker);
 void *renew_thread(void *worker);
 void *watch_thread(void *worker);
@@ -116,13 +98,6 @@ void *keep_thread(void *worker);
 void *slot_thread(void *served_domain);
 
 /* ---- what they ask of each other ---- */
-bool claims_init(cb_worker *w, cb_error *e);
-void claims_done(cb_worker *w);
-/* Something may be there for domain i. */
-void claim_hint(cb_worker *w, size_t domain);
-/* A place became free. */
-void claim_freed(cb_worker *w);
-
 /* A verdict came: counts, tells, and ends the job if that was its last outcome. */
 void outcome_settled(cb_worker *w, outcome *o);
 /* Settles a job that never entered its handler. */
@@ -132,6 +107,9 @@ void job_give_back(job *j);
 void renew_soon(cb_worker *w);
 /* True once a renewal round that began after the call has succeeded; false when the worker ends. */
 bool renew_wait(cb_worker *w);
+
+/* Whether it works over that connection from its start to its end. */
+bool worker_needs(const cb_worker *w, link_name link);
 
 /* Stops now if it runs, and waits for every thread. */
 void worker_end(cb_worker *w);

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "served.h"
@@ -58,6 +59,13 @@ void outcome_init(outcome *o, job *j)
     o->settlement.domain = j->command->domain;
     o->settlement.command_id = j->command->command_id;
     o->settlement.lease_no = j->command->lease_no;
+}
+
+size_t outcome_bytes(const queued *o)
+{
+    const cb_settlement *s = &((const outcome *)o)->settlement;
+
+    return (s->result ? strlen(s->result) : 0) + (s->error_message ? strlen(s->error_message) : 0);
 }
 
 double lease_margin(double vt_seconds)

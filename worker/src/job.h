@@ -14,6 +14,8 @@
 #include <commandbus/receive.h>
 #include <stdatomic.h>
 
+#include "outcomes.h"
+
 struct served;
 
 /* A claim that lives as long as one of its commands. */
@@ -32,9 +34,9 @@ typedef struct job job;
 
 /* Something to settle. A job has two: what its handler came to, and before that perhaps a timeout. */
 typedef struct outcome {
+    queued queued; /* always first */
     job *job;
     cb_settlement settlement;
-    struct outcome *next;  /* in a queue of outcomes */
     int tries;             /* that the database refused */
     int64_t put_off_since; /* when its effects first did not get through, 0: never */
 } outcome;
@@ -75,6 +77,9 @@ void job_drop(job *j);
 
 /* Drops one user of a claim; the last one frees it. */
 void share_drop(claim_share *share);
+
+/* For queues of them. */
+size_t outcome_bytes(const queued *o);
 
 /* Fills in what every settlement of the job has. */
 void outcome_init(outcome *o, job *j);

@@ -13,11 +13,24 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
+#include "processes.h"
 
 /* One round of housekeeping leaves the rest to the next after so many batches of rows. */
 enum {
     PURGE_ROUNDS = 20
 };
+
+static void add_processes(json_object *o, process_domain *d)
+{
+    json_object *types = json_object_new_array();
+
+    for (size_t i = 0; i < d->claim.n_kinds; i++)
+        json_object_array_add(types, json_object_new_string(d->kinds[i].process_type));
+    json_object_object_add(o, "process_slots", json_object_new_int(d->n_slots));
+    json_object_object_add(o, "processes_in_flight",
+                           json_object_new_int64((int64_t)atomic_load(&d->in_flight)));
+    json_object_object_add(o, "process_types", types);
+}
 
 static json_object *domain_details(served *d, int64_t settled)
 {
@@ -35,6 +48,7 @@ static json_object *domain_details(served *d, int64_t settled)
                            d->fleet_limit < 0 ? NULL : json_object_new_int(d->fleet_limit));
     json_object_object_add(o, "visibility_timeout", json_object_new_double(d->vt_seconds));
     json_object_object_add(o, "settled", json_object_new_int64(settled));
+    add_processes(o, &d->worker->processes[d->index]);
     return o;
 }
 
@@ -82,6 +96,12 @@ static bool take_samples(cb_worker *w, cb_error *e)
         metrics_sample(w->metrics, i, &samples[i]);
     free(samples);
     return ok;
+}
+
+/* Only where processes run: each of the fleet would show the same. */
+static bool take_figures(cb_worker *w, cb_error *e)
+{
+    return !w->runs_processes || figures_take(w, w->links[LINK_KEEP].db, e);
 }
 
 /* Retention, some batches of rows at a time, so that heartbeats go on. */
@@ -145,6 +165,7 @@ static const struct {
 } chores[CHORES] = {
     [CHORE_HEARTBEAT] = { keep_heartbeat, "heartbeat", 5, true },
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
+    [CHORE_FIGURES] = { take_figures, "figures", 10, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
     [CHORE_RESTORE] = { restore_messages, "restore", 3600, false },
 };

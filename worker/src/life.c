@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
+#include "processes.h"
 
 bool worker_pause(cb_worker *w, double seconds)
 {
@@ -62,16 +63,33 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         if (!cb_domain_register(db, w->sends_to[i], NULL, e))
             return cb_fail_while(e, "registering domain '%s'", w->sends_to[i]);
     }
-    return keep_heartbeat(w, e);
+    return (!w->moves_processes || processes_register(w, db, e)) && keep_heartbeat(w, e);
+}
+
+bool worker_needs(const cb_worker *w, link_name link)
+{
+    switch (link) {
+    case LINK_CLAIM:
+    case LINK_SETTLE:
+        return !w->no_commands;
+    case LINK_PROCESS:
+        return w->moves_processes;
+    case LINK_PROCESS_SETTLE:
+        return w->runs_processes;
+    case LINK_KEEP:
+    case LINK_RENEW:
+        return true;
+    default: /* the listener comes when it can, effects when there are some */
+        return false;
+    }
 }
 
 static bool connect_all(cb_worker *w, cb_error *e)
 {
-    static const link_name at_start[] = { LINK_KEEP, LINK_RENEW, LINK_SETTLE, LINK_CLAIM };
-
-    for (size_t i = 0; i < CB_COUNT(at_start); i++) {
-        if (!link_open(&w->links[at_start[i]], e) ||
-            (at_start[i] == LINK_KEEP && !prepare_database(w, e)))
+    if (!link_open(&w->links[LINK_KEEP], e) || !prepare_database(w, e))
+        return false;
+    for (int i = 0; i < LINKS; i++) {
+        if (i != LINK_KEEP && worker_needs(w, (link_name)i) && !link_open(&w->links[i], e))
             return false;
     }
     return true;
@@ -82,13 +100,14 @@ static bool fail_thread(cb_worker *w, int error, cb_error *e)
     size_t wanted = 0, got = 0;
 
     for (size_t i = 0; i < w->n_domains; i++) {
-        wanted += (size_t)w->domains[i].slots;
-        got += w->domains[i].n_threads;
+        wanted += (size_t)(w->domains[i].slots + w->processes[i].n_slots);
+        got += w->domains[i].n_threads + w->processes[i].n_threads;
     }
     cb_fail(e, CB_MEMORY, "this machine gave %zu of %zu slots: %s", got, wanted, strerror(error));
-    snprintf(e->hint, sizeof e->hint,
-             "Lower domains.<d>.concurrent-messages, or raise the limit of threads (ulimit -u, the "
-             "pids limit of the container).");
+    snprintf(
+        e->hint, sizeof e->hint,
+        "Lower domains.<d>.concurrent-messages or -processes, or raise the limit of threads (ulimit -u, the "
+        "pids limit of the container).");
     return false;
 }
 
@@ -107,6 +126,13 @@ static bool start_slots(cb_worker *w, cb_error *e)
             error = pthread_create(&d->threads[d->n_threads], &attr, slot_thread, d);
             d->n_threads += !error;
         }
+        process_domain *p = &w->processes[i];
+        p->giving_back = p->ending = false;
+        for (p->n_threads = 0; p->n_threads < (size_t)p->n_slots && !error;) {
+            process_slot *slot = &p->slots[p->n_threads];
+            error = pthread_create(&slot->thread, &attr, process_slot_thread, slot);
+            p->n_threads += !error;
+        }
     }
     pthread_attr_destroy(&attr);
     return error ? fail_thread(w, error, e) : true;
@@ -115,19 +141,49 @@ static bool start_slots(cb_worker *w, cb_error *e)
 /* The claimer last: nothing is claimed before all the rest runs. */
 static bool start_threads(cb_worker *w, cb_error *e)
 {
-    static void *(*const all[])(void *) = { settle_thread, effect_thread, renew_thread,
-                                            watch_thread,  listen_thread, keep_thread,
-                                            claim_thread };
+    const struct {
+        bool wanted;
+        void *(*run)(void *);
+        void *arg;
+    } all[] = {
+        { !w->no_commands, settler_thread, &w->settling },
+        { !w->no_commands, effect_thread, w },
+        { w->runs_processes, settler_thread, &w->process_settling },
+        { true, renew_thread, w },
+        { true, watch_thread, w },
+        { true, listen_thread, w },
+        { true, keep_thread, w },
+        { w->moves_processes, claimer_thread, &w->process_claims },
+        { !w->no_commands, claimer_thread, &w->claims },
+    };
 
     if (!start_slots(w, e))
         return false;
     for (size_t i = 0; i < CB_COUNT(all); i++) {
-        int error = pthread_create(&w->threads[w->n_threads], NULL, all[i], w);
+        if (!all[i].wanted)
+            continue;
+        int error = pthread_create(&w->threads[w->n_threads], NULL, all[i].run, all[i].arg);
         if (error)
             return fail_thread(w, error, e);
         w->n_threads++;
     }
     return true;
+}
+
+/* Slots of processes wait for the settler. It goes on until they have ended, but at the end it waits for
+ * no database: then what they came to is left, and its lease ends by itself. */
+static void end_process_slots(cb_worker *w)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        process_domain *d = &w->processes[i];
+        pthread_mutex_lock(&d->mutex);
+        d->ending = true;
+        pthread_cond_broadcast(&d->work);
+        pthread_mutex_unlock(&d->mutex);
+        for (; d->n_threads > 0; d->n_threads--)
+            pthread_join(d->slots[d->n_threads - 1].thread, NULL);
+    }
+    outcomes_end(&w->process_settling.waiting);
 }
 
 /* Ends every thread and waits for it: first the slots, whose outcomes are still settled. */
@@ -146,18 +202,20 @@ static void end_threads(cb_worker *w)
             pthread_join(d->threads[d->n_threads - 1], NULL);
     }
     outcomes_end(&w->effecting);
-    outcomes_end(&w->settling);
+    outcomes_end(&w->settling.waiting);
 
     pthread_mutex_lock(&w->pausing);
     atomic_store(&w->ending, true);
     pthread_cond_broadcast(&w->unpause);
     pthread_mutex_unlock(&w->pausing);
-    claim_freed(w);
+    claimer_freed(&w->claims);
+    claimer_freed(&w->process_claims);
     renew_soon(w);
     pthread_mutex_lock(&w->listening);
     if (w->listener)
         cb_listener_wake(w->listener);
     pthread_mutex_unlock(&w->listening);
+    end_process_slots(w);
     for (; w->n_threads > 0; w->n_threads--)
         pthread_join(w->threads[w->n_threads - 1], NULL);
 }
@@ -169,13 +227,10 @@ static void reset(cb_worker *w)
     atomic_store(&w->abandoned, 0);
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
-    w->settling.ending = w->effecting.ending = false;
-    for (size_t i = 0; i < w->n_domains; i++) {
-        claim_place *p = &w->claims.places[i];
-        p->hinted = p->hot = false;
-        p->poll_at = p->announced = 0;
-        p->poll_wait = 0;
-    }
+    w->settling.waiting.ending = w->effecting.ending = false;
+    w->process_settling.waiting.ending = false;
+    claimer_reset(&w->claims);
+    claimer_reset(&w->process_claims);
 }
 
 static void close_links(cb_worker *w)
@@ -189,9 +244,13 @@ static void tear_down(cb_worker *w)
 {
     cb_error e;
 
+    cb_db *db = w->links[LINK_KEEP].db;
+
     end_threads(w);
-    if (w->links[LINK_KEEP].db && !cb_db_is_lost(w->links[LINK_KEEP].db))
-        (void)!cb_retire(w->links[LINK_KEEP].db, w->id, &e);
+    if (db && !cb_db_is_lost(db)) {
+        processes_release(w, db);
+        (void)!cb_retire(db, w->id, &e);
+    }
     close_links(w);
     atomic_store(&w->stopping, false);
     w->started = false;
@@ -227,8 +286,11 @@ static bool begin_to_stop(cb_worker *w)
     if (started)
         atomic_store(&w->running, false);
     if (first) {
-        for (size_t i = 0; i < w->n_domains; i++)
+        for (size_t i = 0; i < w->n_domains; i++) {
             served_give_back(&w->domains[i], job_give_back);
+            if (process_domain_give_back(&w->processes[i]))
+                claimer_sweep(&w->process_claims);
+        }
     }
     pthread_mutex_unlock(&w->life);
     if (first)
@@ -237,9 +299,14 @@ static bool begin_to_stop(cb_worker *w)
     return started;
 }
 
+static bool is_claiming(cb_worker *w)
+{
+    return atomic_load(&w->claims.claiming) || atomic_load(&w->process_claims.claiming);
+}
+
 static bool is_drained(cb_worker *w)
 {
-    return !atomic_load(&w->claims.claiming) && cb_worker_in_flight(w, NULL) == 0;
+    return !is_claiming(w) && cb_worker_in_flight(w, NULL) == 0;
 }
 
 /* What is left are handlers that do not return: no use in waiting. */
@@ -248,9 +315,8 @@ static bool is_given_up(cb_worker *w)
     size_t given_up = 0;
 
     for (size_t i = 0; i < w->n_domains; i++)
-        given_up += atomic_load(&w->domains[i].given_up);
-    return given_up > 0 && !atomic_load(&w->claims.claiming) &&
-           cb_worker_in_flight(w, NULL) <= given_up;
+        given_up += atomic_load(&w->domains[i].given_up) + atomic_load(&w->processes[i].given_up);
+    return given_up > 0 && !is_claiming(w) && cb_worker_in_flight(w, NULL) <= given_up;
 }
 
 /* Somebody who stops it now ends the waiting of all who stop it already. */
@@ -291,7 +357,9 @@ void cb_worker_stop_now(cb_worker *w)
     atomic_fetch_add(&w->abandoned, 1);
     worker_changed(w);
     /* What has an outcome already is written, if that is a matter of a moment. */
-    for (int i = 0; i < 100 && outcomes_count(&w->settling) > 0; i++)
+    for (int i = 0; i < 100 && (outcomes_count(&w->settling.waiting) > 0 ||
+                                outcomes_count(&w->process_settling.waiting) > 0);
+         i++)
         worker_pause(w, 0.01);
 }
 

@@ -26,15 +26,58 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
     if (!atomic_exchange(&w->hears, true)) {
         emit(w, CB_LEVEL_INFO, "listen.hears", .connection = link_names[LINK_LISTEN]);
         /* What was sent while nobody listened. */
-        for (size_t i = 0; i < w->n_domains; i++)
-            claim_hint(w, i);
+        for (size_t i = 0; i < w->n_domains; i++) {
+            claimer_hint(&w->claims, i);
+            claimer_hint(&w->process_claims, i);
+        }
     }
     return true;
 }
 
-static bool listen_on(cb_worker *w, cb_listener *l, cb_error *e)
+/* The queues listened on, and which claimer's place each is for. */
+typedef struct {
+    const char **queues;
+    struct {
+        claimer *of;
+        size_t domain;
+    } * ears;
+    size_t n;
+} hearing;
+
+static void add_ear(hearing *h, const char *queue, claimer *of, size_t domain)
 {
-    bool *woken = calloc(w->n_domains + 1, sizeof *woken), any = false, ok = woken != NULL;
+    h->queues[h->n] = queue;
+    h->ears[h->n].of = of;
+    h->ears[h->n++].domain = domain;
+}
+
+static void hearing_done(hearing *h)
+{
+    free(h->queues);
+    free(h->ears);
+}
+
+static bool hearing_init(cb_worker *w, hearing *h)
+{
+    size_t most = w->n_domains;
+
+    for (size_t i = 0; i < w->n_domains; i++)
+        most += w->processes[i].n_queues;
+    *h = (hearing){ .queues = calloc(most + 1, sizeof *h->queues),
+                    .ears = calloc(most + 1, sizeof *h->ears) };
+    for (size_t i = 0; h->queues && h->ears && i < w->n_domains; i++) {
+        process_domain *d = &w->processes[i];
+        if (!w->no_commands)
+            add_ear(h, w->domains[i].queue, &w->claims, i);
+        for (size_t k = 0; w->moves_processes && k < d->n_queues; k++)
+            add_ear(h, d->queues[k], &w->process_claims, i);
+    }
+    return h->queues && h->ears;
+}
+
+static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *e)
+{
+    bool *woken = calloc(h->n + 1, sizeof *woken), any = false, ok = woken != NULL;
     int64_t prove_at = 0;
 
     while (ok && !atomic_load(&w->ending)) {
@@ -45,10 +88,10 @@ static bool listen_on(cb_worker *w, cb_listener *l, cb_error *e)
             continue;
         }
         ok = cb_listener_wait(l, (int)((prove_at - now) / 1000000) + 1, woken, &any, e);
-        for (size_t i = 0; ok && any && i < w->n_domains; i++) {
+        for (size_t i = 0; ok && any && i < h->n; i++) {
             if (woken[i]) {
                 metrics_notified(w->metrics);
-                claim_hint(w, i);
+                claimer_hint(h->ears[i].of, h->ears[i].domain);
             }
         }
     }
@@ -65,18 +108,25 @@ static bool wants_to_listen(const cb_worker *w)
     return false;
 }
 
-static cb_listener *connect_listener(cb_worker *w, cb_error *e)
+/* Listens until that fails, or the worker ends. True when it heard for a while. */
+static bool listen_once(cb_worker *w, cb_error *e)
 {
-    const char **queues = calloc(w->n_domains + 1, sizeof *queues);
     cb_listener *l = NULL;
+    bool heard = false;
+    hearing h;
 
-    for (size_t i = 0; queues && i < w->n_domains; i++)
-        queues[i] = w->domains[i].queue;
-    if (!queues ||
-        !cb_listener_open(w->listen_url ? w->listen_url : w->url, queues, w->n_domains, &l, e))
-        l = NULL;
-    free(queues);
-    return l;
+    if (hearing_init(w, &h) &&
+        cb_listener_open(w->listen_url ? w->listen_url : w->url, h.queues, h.n, &l, e)) {
+        listener_set(w, l);
+        metrics_link_up(w->metrics, LINK_LISTEN, true);
+        (void)listen_on(w, l, &h, e);
+        heard = atomic_exchange(&w->hears, false);
+        listener_set(w, NULL);
+        metrics_link_up(w->metrics, LINK_LISTEN, false);
+        cb_listener_free(l);
+    }
+    hearing_done(&h);
+    return heard;
 }
 
 void *listen_thread(void *worker)
@@ -87,18 +137,9 @@ void *listen_thread(void *worker)
 
     while (wants_to_listen(w) && !atomic_load(&w->ending)) {
         cb_error e = { 0 };
-        cb_listener *l = connect_listener(w, &e);
-        if (l) {
-            listener_set(w, l);
-            metrics_link_up(w->metrics, LINK_LISTEN, true);
-            (void)listen_on(w, l, &e);
-            if (atomic_exchange(&w->hears, false)) {
-                wait = 1;
-                told = false;
-            }
-            listener_set(w, NULL);
-            metrics_link_up(w->metrics, LINK_LISTEN, false);
-            cb_listener_free(l);
+        if (listen_once(w, &e)) {
+            wait = 1;
+            told = false;
         }
         if (atomic_load(&w->ending))
             break;

@@ -7,8 +7,10 @@
 #include "metrics_state.h"
 
 const char *const link_names[LINKS] = {
-    [LINK_CLAIM] = "claim",   [LINK_SETTLE] = "settle", [LINK_RENEW] = "renew",
-    [LINK_LISTEN] = "listen", [LINK_KEEP] = "keep",     [LINK_EFFECT] = "effect",
+    [LINK_CLAIM] = "claim",     [LINK_SETTLE] = "settle",
+    [LINK_RENEW] = "renew",     [LINK_LISTEN] = "listen",
+    [LINK_KEEP] = "keep",       [LINK_EFFECT] = "effect",
+    [LINK_PROCESS] = "process", [LINK_PROCESS_SETTLE] = "process_settle",
 };
 
 static const char unknown_type[] = "unknown";
@@ -25,7 +27,7 @@ static bool part_init(metrics_part *part, const metrics_domain *domain)
     part->unknown = offered < 0 ? domain->types->n : (size_t)offered;
     part->n_types = domain->types->n + (offered < 0);
     part->types = calloc(part->n_types, sizeof *part->types);
-    if (!part->types)
+    if (!part->types || !metrics_processes_init(part))
         return false;
     for (size_t i = 0; i < part->n_types; i++) {
         metrics_type *type = &part->types[i];
@@ -55,6 +57,7 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
         atomic_init(&m->links[i].up, -1);
     histogram_init(&m->settle_size, &histogram_items);
     histogram_init(&m->settle_duration, &histogram_brief);
+    pthread_mutex_init(&m->figures.mutex, NULL);
     *ret = m;
     return true;
 }
@@ -63,9 +66,12 @@ void metrics_free(metrics *m)
 {
     if (!m)
         return;
-    for (size_t i = 0; i < m->n; i++)
+    for (size_t i = 0; i < m->n; i++) {
         free(m->domains[i].types);
+        free(m->domains[i].process_types);
+    }
     free(m->domains);
+    free(m->figures.all);
     free(m);
 }
 

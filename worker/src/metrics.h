@@ -4,6 +4,7 @@
 #define WORKER_METRICS_H
 
 #include <commandbus/fleet.h>
+#include <commandbus/process_row.h>
 #include <commandbus/settle.h>
 
 #include "registry.h"
@@ -14,6 +15,9 @@ typedef struct {
     const char *domain; /* borrowed */
     const registry *types;
     int slots;
+    const cb_process_kind *kinds; /* borrowed; of the processes */
+    size_t n_kinds;
+    int process_slots;
 } metrics_domain;
 
 /* Which connection. */
@@ -24,6 +28,8 @@ typedef enum {
     LINK_LISTEN,
     LINK_KEEP,
     LINK_EFFECT,
+    LINK_PROCESS,
+    LINK_PROCESS_SETTLE,
     LINKS,
 } link_name;
 
@@ -53,11 +59,43 @@ void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample);
 void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,
                           int64_t messages_restored);
 
+/* ---- processes: `type` is an index of the domain's kinds ---- */
+
+void metrics_process_claim(metrics *m, size_t domain, size_t claimed, const cb_process_look *look);
+/* From due to claimed. */
+void metrics_timer_lag(metrics *m, size_t domain, int64_t waited_us);
+
+/* A run whose end is durable. */
+typedef struct {
+    const char *status; /* the one it left with */
+    int steps, replayed;
+    int64_t took_us;
+    int64_t age_ms; /* of the process when it was claimed */
+} process_run;
+
+void metrics_process_run(metrics *m, size_t domain, size_t type, const process_run *run);
+void metrics_process_step(metrics *m, size_t domain, int64_t took_us);
+void metrics_process_settled(metrics *m, size_t domain, bool checkpoint);
+void metrics_process_stale(metrics *m, size_t domain);
+void metrics_process_renewed(metrics *m, size_t domain, size_t extended, size_t gone);
+void metrics_process_released(metrics *m, size_t domain, size_t processes);
+
+/* Processes in the database, by type, status and error code. */
+typedef struct {
+    char process_type[64], status[24], error_code[64];
+    int64_t count;
+} metrics_figure;
+
+/* Takes the figures over: they are malloc'ed. */
+void metrics_figures_adopt(metrics *m, metrics_figure *figures, size_t n);
+
 /* What only the worker knows at the moment of a scrape. */
 typedef struct {
-    size_t in_flight; /* claimed, until settled and returned */
-    size_t running;   /* inside their handler */
-    size_t overdue;   /* running past their timeout */
+    size_t in_flight;     /* claimed, until settled and returned */
+    size_t running;       /* inside their handler */
+    size_t overdue;       /* running past their timeout */
+    size_t processes;     /* in flight */
+    size_t steps_overdue; /* running past their timeout */
 } metrics_now;
 
 /* The text of a scrape: `now` has one element a domain. The caller frees *ret. */

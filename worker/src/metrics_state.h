@@ -2,6 +2,8 @@
 #ifndef WORKER_METRICS_STATE_H
 #define WORKER_METRICS_STATE_H
 
+#include <pthread.h>
+
 #include "histogram.h"
 #include "metrics.h"
 
@@ -21,6 +23,32 @@ typedef enum {
     DOMAIN_RELEASED,
     DOMAIN_COUNTERS,
 } domain_counter;
+
+/* Counters of a domain's processes. */
+typedef enum {
+    PROCESS_CLAIMED,
+    PROCESS_STEPS,
+    PROCESS_REPLAYED,
+    PROCESS_CHECKPOINTS,
+    PROCESS_SETTLED,
+    PROCESS_STALE,
+    PROCESS_RENEWALS,
+    PROCESS_LEASES_LOST,
+    PROCESS_RELEASED,
+    REPLIES_DELIVERED,
+    REPLIES_LATE,
+    REPLIES_DEAD_LETTERED,
+    PROCESS_COUNTERS,
+} process_counter;
+
+#define METRICS_STATUSES 11 /* as many as a process can have */
+extern const char *const metrics_statuses[METRICS_STATUSES];
+
+/* One process type of a domain. */
+typedef struct {
+    metrics_value runs[METRICS_STATUSES];
+    histogram run, age; /* of one run; from start to end */
+} metrics_process_type;
 
 /* Counters of the whole worker. */
 typedef enum {
@@ -48,6 +76,9 @@ typedef struct {
     histogram wait;
     metrics_type *types; /* the registry's, in its order, then "unknown" unless a set offers that */
     size_t n_types;
+    metrics_value process_counters[PROCESS_COUNTERS];
+    histogram timer_lag, step;
+    metrics_process_type *process_types; /* of the kinds, in their order */
     size_t unknown; /* where types that no set offers are counted: it bounds the number of series */
 } metrics_part;
 
@@ -63,7 +94,14 @@ struct metrics {
     metrics_value counters[WORKER_COUNTERS];
     metrics_link links[LINKS];
     histogram settle_size, settle_duration;
+    struct {
+        pthread_mutex_t mutex;
+        metrics_figure *all;
+        size_t n;
+    } figures;
 };
+
+bool metrics_processes_init(metrics_part *part);
 
 static inline int64_t metrics_get(const metrics_value *value)
 {

@@ -1,12 +1,11 @@
 /* A queue of outcomes. */
 #include "outcomes.h"
 
-#include <string.h>
-
 #include "clock.h"
 
-void outcomes_init(outcomes *q)
+void outcomes_init(outcomes *q, size_t (*bytes)(const queued *o))
 {
+    q->bytes = bytes;
     pthread_mutex_init(&q->mutex, NULL);
     waiting_init(&q->filled);
 }
@@ -17,7 +16,7 @@ void outcomes_done(outcomes *q)
     pthread_mutex_destroy(&q->mutex);
 }
 
-void outcomes_put(outcomes *q, outcome *o)
+void outcomes_put(outcomes *q, queued *o)
 {
     o->next = NULL;
     pthread_mutex_lock(&q->mutex);
@@ -48,11 +47,6 @@ size_t outcomes_count(outcomes *q)
     return n;
 }
 
-static size_t bytes_of(const cb_settlement *s)
-{
-    return (s->result ? strlen(s->result) : 0) + (s->error_message ? strlen(s->error_message) : 0);
-}
-
 /* With the mutex held. */
 static bool wait_for_one(outcomes *q)
 {
@@ -72,14 +66,14 @@ bool outcomes_wait(outcomes *q)
     return any;
 }
 
-size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes)
+size_t outcomes_take(outcomes *q, queued **to, size_t max, size_t max_bytes)
 {
     size_t n = 0, bytes = 0;
 
     pthread_mutex_lock(&q->mutex);
     (void)wait_for_one(q);
     while (q->first && n < max) {
-        bytes += bytes_of(&q->first->settlement);
+        bytes += q->bytes(q->first);
         if (n > 0 && bytes > max_bytes)
             break;
         to[n++] = q->first;

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
 void renew_soon(cb_worker *w)
 {
@@ -209,7 +210,7 @@ static bool renew_round(cb_worker *w, bool all, bool *busy)
     }
     *busy = list.busy > 0;
     round_done(&list);
-    return went_well;
+    return went_well && processes_renew(w, all);
 }
 
 static int64_t interval_ns(const cb_worker *w)

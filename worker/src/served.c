@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "engine.h"
 
 static const double default_backoff_seconds = 30, default_vt_seconds = 30;
 
@@ -18,6 +19,8 @@ static bool copy_settings(served *d, const cb_worker_domain_options *o, cb_error
 {
     d->slots = o->concurrent_messages ? o->concurrent_messages : 5;
     d->places = d->slots + o->prefetch;
+    if (d->worker->no_commands)
+        d->slots = d->places = 0;
     d->fleet_limit = o->fleet_limit ? *o->fleet_limit : -1;
     d->vt_seconds = vt_of(o);
     d->poll_seconds = o->poll_interval_seconds > 0 ? o->poll_interval_seconds : 1;
@@ -63,15 +66,21 @@ bool served_init(served *d, cb_worker *w, size_t index, const cb_worker_domain_o
     waiting_init(&d->work);
     if (!check_settings(options, e) || !copy_settings(d, options, e))
         return false;
-    d->threads = calloc((size_t)d->slots, sizeof *d->threads);
+    d->threads = calloc((size_t)d->slots + 1, sizeof *d->threads);
     if (!d->threads)
         return cb_fail(e, CB_MEMORY, "no memory for %d slots", d->slots);
-    return registry_init(&d->handlers, d->name, options->sets, options->n_sets, e);
+    cb_receive_options receive = { .worker = w->id,
+                                   .vt_seconds = d->vt_seconds,
+                                   .default_max_attempts = d->max_attempts,
+                                   .default_timeout_seconds = d->timeout_seconds };
+    return cb_receiver_open(d->name, &receive, &d->receiver, e) &&
+           registry_init(&d->handlers, d->name, options->sets, options->n_sets, e);
 }
 
 void served_done(served *d)
 {
     registry_done(&d->handlers);
+    cb_receiver_free(d->receiver);
     free(d->threads);
     free(d->backoff);
     free(d->queue);

@@ -25,9 +25,10 @@ typedef struct served {
     char *name;
     char *queue; /* <domain>__commands */
     registry handlers;
+    cb_receiver *receiver;
 
     /* Settings, fixed after open. */
-    int slots;
+    int slots;       /* 0: no commands are served */
     int places;      /* slots + prefetch */
     int fleet_limit; /* -1: left as it is */
     double vt_seconds, poll_seconds;

@@ -75,7 +75,7 @@ bool set_check(const cb_module *m, const char *place, const char *name, cb_error
 {
     if (!check_abi(m, place, e) || !check_name(m, place, name, e))
         return false;
-    if (!m->handlers || m->n_handlers == 0)
+    if ((!m->handlers || m->n_handlers == 0) && (!m->processes || m->n_processes == 0))
         return cb_fail(e, CB_MISUSE,
                        "%.300s: set '%s' has no handlers: say .handlers and .n_handlers in its "
                        "CB_MODULE",

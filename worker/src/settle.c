@@ -1,16 +1,10 @@
-/* The settling thread: a group commit. While one flush is on the wire the next one gathers. */
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+/* What the settler does with outcomes of commands. */
+#include "settle.h"
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
-enum {
-    FLUSH_ITEMS = 1000,
-    FLUSH_BYTES = 8 * 1024 * 1024,
-    GATHER_MOMENTS = 5,
-};
 static const int64_t quick_ns = 100000;
 
 static cb_level level_of(const cb_settlement *s)
@@ -59,6 +53,8 @@ void outcome_settled(cb_worker *w, outcome *o)
     metrics_outcome(w->metrics, d->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
                     s->error_code);
     tell(w, j, s);
+    if (j->command->reply_to && w->moves_processes)
+        process_hint_reply(w, j->command->reply_to);
     if (o == &j->own) {
         served_end(d, j);
         return;
@@ -68,107 +64,36 @@ void outcome_settled(cb_worker *w, outcome *o)
     j->timeout_pending = false;
     pthread_mutex_unlock(&d->mutex);
     if (parked)
-        outcomes_put(&w->settling, &j->own);
+        settler_put(&w->settling, &j->own.queued);
 }
 
-/* The same call may succeed later. A statement that was cancelled is none of those: it took too long for
- * somebody's statement_timeout, and fewer items take less. */
-static bool is_passing(const cb_error *e)
+static bool write_all(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused, cb_error *e)
 {
-    return e->code == CB_LOST || (e->code == CB_AGAIN && strcmp(e->sqlstate, "57014") != 0);
+    return cb_settle_each(db, w->id, items, n, refused, e);
 }
 
-/* One attempt at n items. */
-static bool settle_once(cb_worker *w, cb_settlement *items, size_t n, cb_error *e)
+static void settled(cb_worker *w, queued *o)
 {
-    db_link *link = &w->links[LINK_SETTLE];
-    size_t refused = 0;
-    int64_t from = now_ns();
-
-    if (!cb_settle_each(link->db, w->id, items, n, &refused, e))
-        return false;
-    link_worked(link);
-    metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
-    metrics_refused(w->metrics, refused);
-    return true;
+    outcome_settled(w, (outcome *)o);
 }
-
-/* No verdict: the database does not take the outcome in any form. */
-static const cb_verdict refused_verdict = (cb_verdict)(CB_STALE + 1);
 
 /* Once at first and then once a minute: it is brought again every second. */
-static void tell_refused(cb_worker *w, outcome *o, const cb_error *e)
+static void tell_refused(cb_worker *w, queued *q, const cb_error *e)
 {
+    outcome *o = (outcome *)q;
+
     if (o->tries++ % 60 == 0)
         emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = o->settlement.domain,
              .command_id = o->settlement.command_id.text, .error = e->message, .hint = e->hint,
              .error_code = e->sqlstate);
 }
 
-/* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
- * settled alone is; the others are kept, for their handlers have done what they did. */
-static bool settle_alone(cb_worker *w, outcome **batch, cb_settlement *items, size_t n, cb_error *e)
+static void flushed(cb_worker *w)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (settle_once(w, &items[i], 1, e))
-            continue;
-        if (is_passing(e))
-            return false;
-        items[i].verdict = refused_verdict;
-        tell_refused(w, batch[i], e);
-    }
-    return true;
+    claimer_freed(&w->claims);
 }
 
-/* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
-static bool settle_all(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
-{
-    db_link *link = &w->links[LINK_SETTLE];
-    cb_error e = { 0 };
-
-    while (link_ready(link, NULL)) {
-        if (settle_once(w, items, n, &e) ||
-            (!is_passing(&e) && settle_alone(w, batch, items, n, &e)))
-            return true;
-        link_failed(link, &e, "settle");
-        if (atomic_load(&w->ending))
-            break;
-    }
-    return false;
-}
-
-/* Returns how many are to be brought again. */
-static size_t flush(cb_worker *w, outcome **batch, cb_settlement *items, size_t n)
-{
-    size_t busy = 0;
-
-    for (size_t i = 0; i < n; i++)
-        items[i] = batch[i]->settlement;
-    if (!settle_all(w, batch, items, n))
-        return n;
-    for (size_t i = 0; i < n; i++) {
-        outcome *o = batch[i];
-        o->settlement.verdict = items[i].verdict;
-        if (items[i].verdict == refused_verdict) {
-            outcomes_put(&w->refused, o);
-        } else if (items[i].verdict == CB_BUSY) {
-            outcomes_put(&w->settling, o);
-            busy++;
-        } else {
-            outcome_settled(w, o);
-        }
-    }
-    claim_freed(w);
-    if (atomic_load(&w->stopping))
-        worker_changed(w);
-    /* Somebody holds those rows: not for long, and nobody is helped by asking in a circle. */
-    if (busy == n)
-        worker_pause(w, 0.005);
-    return busy;
-}
-
-/* Jobs are ready and handlers are quick: more outcomes come within microseconds. A flush of one now
- * would keep the others waiting for its commit. */
+/* Jobs are ready and handlers are quick. */
 static bool is_bursting(cb_worker *w)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
@@ -179,29 +104,14 @@ static bool is_bursting(cb_worker *w)
     return false;
 }
 
-static void let_gather(cb_worker *w)
-{
-    static const struct timespec moment = { .tv_nsec = 20000 };
-
-    for (int i = 0; i < GATHER_MOMENTS && is_bursting(w); i++)
-        nanosleep(&moment, NULL);
-}
-
-void *settle_thread(void *worker)
-{
-    cb_worker *w = worker;
-    outcome **batch = calloc(FLUSH_ITEMS, sizeof *batch);
-    cb_settlement *items = calloc(FLUSH_ITEMS, sizeof *items);
-    size_t n;
-
-    while (batch && items && outcomes_wait(&w->settling)) {
-        let_gather(w);
-        n = outcomes_take(&w->settling, batch, FLUSH_ITEMS, FLUSH_BYTES);
-        /* At the end once more for what the last handlers came to, but only once. */
-        if (flush(w, batch, items, n) > 0 && atomic_load(&w->ending))
-            break;
-    }
-    free(items);
-    free(batch);
-    return NULL;
-}
+const settle_kind command_settling = {
+    .item_size = sizeof(cb_settlement),
+    .item_at = offsetof(outcome, settlement),
+    .verdict_at = offsetof(cb_settlement, verdict),
+    .write = write_all,
+    .settled = settled,
+    .tell_refused = tell_refused,
+    .flushed = flushed,
+    .is_bursting = is_bursting,
+    .bytes = outcome_bytes,
+};

@@ -1,4 +1,4 @@
-/* Sleeping on an empty domain.
+/* Sleeping on an empty place.
  *
  * A notification in every commit would hold the whole server at some 3,000 commits a second, so senders
  * notify only while a sleeper is announced. Busy: no sleeper, polls after 1, 2, 4 … ms. Quiet for some
@@ -9,9 +9,10 @@
 #include "sleep.h"
 
 #include "clock.h"
+#include "engine.h"
 
 static const double first_poll = 0.001;
-/* Polls at 1 and 2 ms found nothing: the domain is quiet. */
+/* Polls at 1 and 2 ms found nothing: it is quiet. */
 static const double quiet_after = 0.004;
 /* So many claims with work, each within so long of the last: notifications cost more than polls. */
 enum {
@@ -19,95 +20,108 @@ enum {
 };
 static const int64_t busy_gap_ns = 3000000;
 
-static void poll_in(claim_place *p, double seconds)
+static void poll_in(sleeper *s, double seconds)
 {
-    p->poll_wait = seconds < p->domain->poll_seconds ? seconds : p->domain->poll_seconds;
-    p->poll_at = now_ns() + seconds_to_ns(p->poll_wait);
+    s->poll_wait = seconds < s->poll_seconds ? seconds : s->poll_seconds;
+    s->poll_at = now_ns() + seconds_to_ns(s->poll_wait);
 }
 
 /* True when a sleeper is there for another poll interval: somebody will wake us. */
-static bool is_announced(cb_worker *w, const claim_place *p)
+static bool is_announced(const sleeper *s)
 {
-    return atomic_load(&w->hears) &&
-           p->announced > now_ns() + seconds_to_ns(p->domain->poll_seconds);
+    return atomic_load(&s->link->worker->hears) &&
+           s->announced > now_ns() + seconds_to_ns(s->poll_seconds);
 }
 
 /* Announced: when to look again though nobody said anything. */
-static void poll_asleep(claim_place *p)
+static void poll_asleep(sleeper *s)
 {
-    double asleep = ns_to_ms(now_ns() - p->asleep_since) / 1000;
+    double asleep = ns_to_ms(now_ns() - s->asleep_since) / 1000;
 
-    poll_in(p, asleep > first_poll ? asleep : first_poll);
+    poll_in(s, asleep > first_poll ? asleep : first_poll);
 }
 
-static void announce(cb_worker *w, claim_place *p)
+static void announce(sleeper *s)
 {
-    db_link *link = &w->links[LINK_CLAIM];
-    const char *queue = p->domain->queue;
-    double seconds = 2 * p->domain->poll_seconds + 1;
+    db_link *link = s->link;
+    double seconds = 2 * s->poll_seconds + 1;
     int64_t from = now_ns();
     cb_error e = { 0 };
 
-    if (!cb_sleep_announce(link->db, w->id, &queue, 1, seconds, &e)) {
+    if (!cb_sleep_announce(link->db, link->worker->id, s->queues, s->n_queues, seconds, &e)) {
         link_failed(link, &e, "sleep");
         return;
     }
-    if (p->announced < from) /* else the one before is still there */
-        p->asleep_since = from;
-    p->announced = from + seconds_to_ns(seconds);
-    p->poll_at = from; /* once more, now that senders know */
+    if (s->announced < from) /* else the one before is still there */
+        s->asleep_since = from;
+    s->announced = from + seconds_to_ns(seconds);
+    s->poll_at = from; /* once more, now that senders know */
 }
 
-static void wake_up(cb_worker *w, claim_place *p)
+static void wake_up(sleeper *s)
 {
-    db_link *link = &w->links[LINK_CLAIM];
-    const char *queue = p->domain->queue;
+    db_link *link = s->link;
     cb_error e = { 0 };
 
-    if (p->announced < now_ns())
+    if (s->announced < now_ns())
         return;
-    p->announced = 0;
-    if (!cb_sleep_end(link->db, w->id, &queue, 1, &e))
+    s->announced = 0;
+    if (!cb_sleep_end(link->db, link->worker->id, s->queues, s->n_queues, &e))
         link_failed(link, &e, "wake");
 }
 
-static void found_some(cb_worker *w, claim_place *p)
+static void found_some(sleeper *s)
 {
     int64_t now = now_ns();
 
-    p->hits = now - p->last_hit < busy_gap_ns ? p->hits + 1 : 1;
-    p->last_hit = now;
-    if (p->hot || p->hits >= BUSY_HITS)
-        wake_up(w, p);
-    if (is_announced(w, p))
-        poll_asleep(p);
+    s->hits = now - s->last_hit < busy_gap_ns ? s->hits + 1 : 1;
+    s->last_hit = now;
+    if (s->hot || s->hits >= BUSY_HITS)
+        wake_up(s);
+    if (is_announced(s))
+        poll_asleep(s);
     else
-        poll_in(p, first_poll);
+        poll_in(s, first_poll);
 }
 
-static void found_none(cb_worker *w, claim_place *p)
+static void found_none(sleeper *s)
 {
-    p->hits = 0;
-    if (is_announced(w, p)) {
-        poll_asleep(p);
+    s->hits = 0;
+    if (is_announced(s)) {
+        poll_asleep(s);
         return;
     }
-    poll_in(p, p->poll_wait > 0 ? 2 * p->poll_wait : first_poll);
-    if (p->poll_wait >= quiet_after && p->domain->notify && atomic_load(&w->hears))
-        announce(w, p);
+    poll_in(s, s->poll_wait > 0 ? 2 * s->poll_wait : first_poll);
+    if (s->poll_wait >= quiet_after && s->notify && atomic_load(&s->link->worker->hears))
+        announce(s);
 }
 
-void sleep_after_claim(cb_worker *w, claim_place *p, size_t seen, size_t asked)
+void sleep_reset(sleeper *s)
 {
-    p->hot = seen >= asked;
+    s->hot = false;
+    s->poll_at = s->announced = 0;
+    s->poll_wait = 0;
+}
+
+void sleep_after_claim(sleeper *s, size_t seen, bool hot)
+{
+    s->hot = hot;
     if (seen > 0)
-        found_some(w, p);
+        found_some(s);
     else
-        found_none(w, p);
+        found_none(s);
 }
 
-void sleep_after_failure(claim_place *p)
+void sleep_after_failure(sleeper *s)
 {
-    p->hot = false;
-    poll_in(p, p->domain->poll_seconds > 1 ? 1 : p->domain->poll_seconds);
+    s->hot = false;
+    poll_in(s, s->poll_seconds > 1 ? 1 : s->poll_seconds);
+}
+
+void sleep_at_most(sleeper *s, double seconds)
+{
+    int64_t at = now_ns() + seconds_to_ns(seconds > first_poll ? seconds : first_poll);
+
+    if (at < s->poll_at)
+        s->poll_at = at;
 }

@@ -1,13 +1,35 @@
-/* How long to leave a domain alone after a claim, and who is to wake us. */
+/* How long to leave a place alone after a claim, and who is to wake us. */
 #ifndef WORKER_SLEEP_H
 #define WORKER_SLEEP_H
 
-#include "engine.h"
+#include "link.h"
 
-/* A claim asked for so many and saw that many. Announces a sleeper when the domain is empty, takes it
- * back when it is busy. */
-void sleep_after_claim(cb_worker *w, claim_place *p, size_t seen, size_t asked);
+/* What a claimer thinks of a place; only its thread looks at it. */
+typedef struct {
+    /* Fixed after open. */
+    db_link *link;             /* where sleepers are announced */
+    const char *const *queues; /* whose senders are to wake us; borrowed */
+    size_t n_queues;
+    double poll_seconds;
+    bool notify;
+
+    bool hot;         /* the last claim got all it asked for: there is more */
+    int64_t poll_at;  /* when to look next, hint or not */
+    double poll_wait; /* seconds, doubling up to the poll interval */
+    int hits;         /* claims that found something, each soon after the one before */
+    int64_t last_hit;
+    int64_t announced;    /* a sleeper row is there until then */
+    int64_t asleep_since; /* and since then: who sent before may not have seen it */
+} sleeper;
+
+/* Begins anew. */
+void sleep_reset(sleeper *s);
+/* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing, takes it
+ * back when there is much to do. */
+void sleep_after_claim(sleeper *s, size_t seen, bool hot);
 /* A claim failed. */
-void sleep_after_failure(claim_place *p);
+void sleep_after_failure(sleeper *s);
+/* Something is due in so many seconds. */
+void sleep_at_most(sleeper *s, double seconds);
 
 #endif

@@ -160,15 +160,15 @@ static void hand_over(cb_worker *w, served *d, job *j)
     bool with_effects = !late && j->context && j->own.settlement.outcome == CB_SUCCESS &&
                         cb_context_effects(j->context) > 0;
     if (with_effects)
-        outcomes_put(&w->effecting, &j->own);
+        outcomes_put(&w->effecting, &j->own.queued);
     else
-        outcomes_put(&w->settling, &j->own);
+        settler_put(&w->settling, &j->own.queued);
 }
 
 void job_give_back(job *j)
 {
     j->own.settlement.outcome = CB_INTERRUPTED;
-    outcomes_put(&j->domain->worker->settling, &j->own);
+    settler_put(&j->domain->worker->settling, &j->own.queued);
 }
 
 void *slot_thread(void *served_domain)

@@ -1,9 +1,10 @@
-/* The watching thread: timeouts of handlers. Asks nothing of the database, so that it works when that
+/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it works when that
  * does not. Timeouts are whole seconds, so looking at the next one or once a second is never late. */
 #include <stdio.h>
 
 #include "clock.h"
 #include "engine.h"
+#include "processes.h"
 
 static void time_out(cb_worker *w, served *d, job *j)
 {
@@ -17,7 +18,7 @@ static void time_out(cb_worker *w, served *d, job *j)
     s->retry_seconds = served_backoff(d, j->command->attempt);
     j->timed_out = j->timeout_pending = true;
     d->overdue++;
-    outcomes_put(&w->settling, &j->timeout);
+    settler_put(&w->settling, &j->timeout.queued);
 }
 
 /* With its timeout settled there is nothing to be had from the job any more: a drain may end without it.
@@ -68,17 +69,6 @@ static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
     return next;
 }
 
-/* Outcomes that the database refused: perhaps it takes them now. They keep their places until then. */
-static void bring_again(cb_worker *w)
-{
-    outcome *o;
-
-    for (size_t n = outcomes_count(&w->refused); n > 0; n--) {
-        outcomes_take(&w->refused, &o, 1, 0);
-        outcomes_put(&w->settling, o);
-    }
-}
-
 void *watch_thread(void *worker)
 {
     cb_worker *w = worker;
@@ -88,11 +78,15 @@ void *watch_thread(void *worker)
     while (goes_on) {
         int64_t now = now_ns(), next = now + seconds_to_ns(1);
         if (now >= bring_at) {
-            bring_again(w);
+            /* They keep their places until the database takes them. */
+            settler_bring_again(&w->settling);
+            settler_bring_again(&w->process_settling);
             bring_at = next;
         }
         for (size_t i = 0; i < w->n_domains; i++) {
             int64_t due = watch_domain(w, &w->domains[i], now);
+            int64_t step_due = processes_watch(w, &w->processes[i], now);
+            due = step_due < due ? step_due : due;
             next = due < next ? due : next;
         }
         if (atomic_load(&w->stopping)) /* somebody may wait for jobs that were given up just now */

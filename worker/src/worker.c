@@ -7,9 +7,12 @@
 #include <commandbus/uuid.h>
 #include <commandbus/version.h>
 
+#include "claim.h"
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
+#include "processes.h"
+#include "settle.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -52,7 +55,8 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
               copy_text(&w->listen_url, o->listen_url) && copy_text(&w->profile, o->profile) &&
               copy_text(&w->keep_commands, o->keep_commands) &&
               copy_text(&w->keep_audit, o->keep_audit) &&
-              copy_text(&w->keep_archives, o->keep_archives) && copy_sends_to(w, o);
+              copy_text(&w->keep_archives, o->keep_archives) &&
+              copy_text(&w->keep_processes, o->keep_processes) && copy_sends_to(w, o);
 
     if (!ok)
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
@@ -62,6 +66,7 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
     w->effect_patience_seconds = default_effect_patience;
     w->result_limit = o->result_limit ? o->result_limit : default_result_limit;
     w->stack_bytes = o->stack_bytes ? o->stack_bytes : default_stack;
+    w->no_commands = o->no_commands;
     w->on_event = o->on_event;
     w->on_event_arg = o->on_event_arg;
     w->event_level = o->event_level;
@@ -71,20 +76,29 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
 static bool open_domains(cb_worker *w, const cb_worker_options *o, cb_error *e)
 {
     w->domains = calloc(o->n_domains, sizeof *w->domains);
+    w->processes = calloc(o->n_domains, sizeof *w->processes);
     metrics_domain *counted = calloc(o->n_domains, sizeof *counted);
-    bool ok = w->domains && counted;
+    bool ok = w->domains && w->processes && counted;
 
     for (size_t i = 0; ok && i < o->n_domains; i++) {
         w->n_domains = i + 1;
-        ok = served_init(&w->domains[i], w, i, &o->domains[i], e);
+        ok = served_init(&w->domains[i], w, i, &o->domains[i], e) &&
+             process_domain_init(&w->processes[i], w, i, o, e);
         for (size_t k = 0; ok && k < i; k++) {
             if (strcmp(w->domains[k].name, w->domains[i].name) == 0)
                 ok = cb_fail(e, CB_MISUSE, "domain '%s' is there twice", w->domains[i].name);
         }
-        if (ok)
-            counted[i] = (metrics_domain){ .domain = w->domains[i].name,
-                                           .types = &w->domains[i].handlers,
-                                           .slots = w->domains[i].slots };
+        if (!ok)
+            break;
+        process_domain *p = &w->processes[i];
+        counted[i] = (metrics_domain){ .domain = w->domains[i].name,
+                                       .types = &w->domains[i].handlers,
+                                       .slots = w->domains[i].slots,
+                                       .kinds = p->kinds,
+                                       .n_kinds = p->claim.n_kinds,
+                                       .process_slots = p->n_slots };
+        w->runs_processes |= p->n_slots > 0;
+        w->moves_processes |= p->n_slots > 0 || p->n_queues > 1;
     }
     ok = ok && metrics_open(counted, w->n_domains, &w->metrics, e);
     free(counted);
@@ -107,12 +121,13 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     pthread_mutex_init(&w->listening, NULL);
     pthread_mutex_init(&w->renewals.mutex, NULL);
     waiting_init(&w->renewals.changed);
-    outcomes_init(&w->settling);
-    outcomes_init(&w->effecting);
-    outcomes_init(&w->refused);
+    settler_init(&w->settling, w, &command_settling, LINK_SETTLE);
+    settler_init(&w->process_settling, w, &process_settling, LINK_PROCESS_SETTLE);
+    outcomes_init(&w->effecting, outcome_bytes);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
-    if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e))
+    if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e) ||
+        !process_claims_init(w, e))
         return false;
     *ret = cb_worker_take(&w);
     return true;
@@ -133,30 +148,35 @@ void cb_worker_free(cb_worker *w)
     if (!w)
         return;
     worker_end(w);
-    claims_done(w);
+    claimer_done(&w->claims);
+    claimer_done(&w->process_claims);
     for (size_t i = 0; i < w->n_domains; i++) {
         drop_jobs(&w->domains[i]);
+        process_domain_done(&w->processes[i]);
         served_done(&w->domains[i]);
     }
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
     metrics_free(w->metrics);
-    outcomes_done(&w->settling);
+    settler_done(&w->settling);
+    settler_done(&w->process_settling);
     outcomes_done(&w->effecting);
-    outcomes_done(&w->refused);
     pthread_cond_destroy(&w->renewals.changed);
     pthread_mutex_destroy(&w->renewals.mutex);
     pthread_mutex_destroy(&w->listening);
     pthread_cond_destroy(&w->unpause);
     pthread_mutex_destroy(&w->pausing);
     pthread_mutex_destroy(&w->life);
-    char *texts[] = { w->id,         w->name,          w->profile,    w->host,         w->url,
-                      w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives };
+    char *texts[] = {
+        w->id,         w->name,          w->profile,    w->host,          w->url,
+        w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives, w->keep_processes
+    };
     for (size_t i = 0; i < CB_COUNT(texts); i++)
         free(texts[i]);
     for (size_t i = 0; i < w->n_sends_to; i++)
         free(w->sends_to[i]);
     free(w->sends_to);
+    free(w->processes);
     free(w->domains);
     free(w);
 }
@@ -172,7 +192,7 @@ size_t cb_worker_in_flight(const cb_worker *w, const char *domain)
 
     for (size_t i = 0; i < w->n_domains; i++) {
         if (!domain || strcmp(domain, w->domains[i].name) == 0)
-            n += atomic_load(&w->domains[i].in_flight);
+            n += atomic_load(&w->domains[i].in_flight) + atomic_load(&w->processes[i].in_flight);
     }
     return n;
 }
@@ -194,7 +214,6 @@ bool cb_worker_is_broken(const cb_worker *w)
 
 bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
 {
-    static const link_name needed[] = { LINK_CLAIM, LINK_SETTLE, LINK_RENEW };
     const char *why = NULL;
 
     if (atomic_load(&w->broken)) /* it drains because of that */
@@ -203,8 +222,8 @@ bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
         why = "draining";
     else if (!atomic_load(&w->running))
         why = "not started";
-    for (size_t i = 0; !why && i < CB_COUNT(needed); i++) {
-        if (!atomic_load(&w->links[needed[i]].up))
+    for (int i = 0; !why && i < LINKS; i++) {
+        if (i != LINK_KEEP && worker_needs(w, (link_name)i) && !atomic_load(&w->links[i].up))
             why = "no connection to the database";
     }
     if (reason && size > 0)
@@ -221,10 +240,15 @@ bool cb_worker_metrics(cb_worker *w, char **ret, cb_error *e)
     for (size_t i = 0; i < w->n_domains; i++) {
         served *d = &w->domains[i];
         pthread_mutex_lock(&d->mutex);
+        process_domain *p = &w->processes[i];
         now[i] = (metrics_now){ .in_flight = atomic_load(&d->in_flight),
                                 .running = d->running,
-                                .overdue = d->overdue };
+                                .overdue = d->overdue,
+                                .processes = atomic_load(&p->in_flight) };
         pthread_mutex_unlock(&d->mutex);
+        pthread_mutex_lock(&p->mutex);
+        now[i].steps_overdue = p->overdue;
+        pthread_mutex_unlock(&p->mutex);
     }
     bool ok = metrics_render(w->metrics, now, cb_worker_is_ready(w, NULL, 0), w->id,
                              cb_version_string(), ret, e);

@@ -14,6 +14,7 @@
 #include <commandbus/migrate.h>
 #include <commandbus/module.h>
 #include <commandbus/outcome.h>
+#include <commandbus/process_query.h>
 #include <commandbus/process_request.h>
 #include <commandbus/process_row.h>
 #include <commandbus/purge.h>

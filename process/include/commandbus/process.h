@@ -68,6 +68,7 @@ typedef bool cb_response_fn(void *state, json_object *payload);
 
 /* What is left out takes its default in []. */
 typedef struct {
+    cb_step_fn *run;        /* named by cb_step itself */
     int max_attempts;       /* [1: no retry] */
     int64_t retry_delay_ms; /* doubles with each attempt, 5 min at most [1000] */
     int64_t timeout_ms;     /* of one attempt [30000] */
@@ -75,28 +76,28 @@ typedef struct {
     bool local; /* no outside effect: no checkpoint of its own, may run again after a crash */
 } cb_step_options;
 
-/* Runs `run` once and for all. Names are unique within a process. */
-#define cb_step(p, name, run, ...) \
-    cb_step_with((p), (name), (run), &(cb_step_options){ __VA_ARGS__ })
-CB_API cb_flow cb_step_with(cb_process *p, const char *name, cb_step_fn *run,
-                            const cb_step_options *options);
+/* cb_step(p, name, run, options…): runs `run` once and for all. Names are unique within a process. */
+#define cb_step(p, name, ...) cb_step_with((p), (name), &(cb_step_options){ .run = __VA_ARGS__ })
+CB_API cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *options);
 
 /* ---- waiting ---- */
 
 typedef struct {
-    int64_t timeout_ms; /* then the TSQ, WAIT_TIMEOUT [the type's] */
+    cb_condition_fn *condition; /* named by cb_wait itself */
+    int64_t timeout_ms;         /* then the TSQ, WAIT_TIMEOUT [the type's] */
 } cb_wait_options;
 
-/* Goes on when the condition holds; it is asked again whenever a response arrives. */
-#define cb_wait(p, name, condition, ...) \
-    cb_wait_with((p), (name), (condition), &(cb_wait_options){ __VA_ARGS__ })
-CB_API cb_flow cb_wait_with(cb_process *p, const char *name, cb_condition_fn *condition,
-                            const cb_wait_options *options);
+/* cb_wait(p, name, condition, options…): goes on when the condition holds; it is asked again whenever a response arrives. */
+#define cb_wait(p, name, ...) \
+    cb_wait_with((p), (name), &(cb_wait_options){ .condition = __VA_ARGS__ })
+CB_API cb_flow cb_wait_with(cb_process *p, const char *name, const cb_wait_options *options);
 
 /* ---- commands ---- */
 
 /* What `command-steps.<name>` of the configuration says goes before what the code says. */
 typedef struct {
+    cb_request_fn *request;   /* named by cb_command_step itself */
+    cb_take_fn *take;         /* likewise */
     const char *domain;       /* [the configuration's] */
     const char *command_type; /* [the configuration's] */
     int timeout_seconds;      /* of one run of the handler [the domain's] */
@@ -107,11 +108,12 @@ typedef struct {
     cb_request_fn *compensate_request; /* with this data [the result of the command] */
 } cb_command_options;
 
-/* Sends a command and suspends until its reply; `take` (NULL: nothing) takes the result. */
-#define cb_command_step(p, name, request, take, ...) \
-    cb_command_step_with((p), (name), (request), (take), &(cb_command_options){ __VA_ARGS__ })
-CB_API cb_flow cb_command_step_with(cb_process *p, const char *name, cb_request_fn *request,
-                                    cb_take_fn *take, const cb_command_options *options);
+/* cb_command_step(p, name, request, take, options…): sends a command and suspends until its reply; `take` (NULL: nothing) takes the result. */
+#define cb_command_step(p, name, requested_by, ...) \
+    cb_command_step_with((p), (name),               \
+                         &(cb_command_options){ .request = (requested_by), .take = __VA_ARGS__ })
+CB_API cb_flow cb_command_step_with(cb_process *p, const char *name,
+                                    const cb_command_options *options);
 
 /* ---- chance, time and whatever else is not the same twice: recorded once, then always the same ---- */
 

@@ -94,7 +94,7 @@ typedef struct {
 
 /* Starts a process of one of `types` with a copy of `state`. Always gives its id; how it went is in the
  * database (and for people in *status, unless NULL: static storage), not in the result: false only when it
- * could not be started at all. `worker` names the caller in leases [host-pid]. */
+ * could not be started at all. options may be NULL: the defaults. */
 #define cb_process_start(db, types, type, state, id, status, e, ...)                          \
     cb_process_start_with((db), (types), (type), (state), &(cb_start_options){ __VA_ARGS__ }, \
                           (id), (status), (e))

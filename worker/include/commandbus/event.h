@@ -21,6 +21,10 @@ typedef struct {
     const char *command_id;
     const char *correlation_id;
     const char *command_type;
+    const char *process_id;
+    const char *process_type;
+    const char *step;
+    const char *status; /* of a process */
     int64_t lease_no;
     int64_t attempt;
     int64_t max_attempts;
@@ -35,7 +39,7 @@ typedef struct {
     int64_t slots;
     int64_t in_flight;
     int64_t signal;
-    const char *connection; /* which: claim, settle, renew, listen, keep, effect */
+    const char *connection; /* which: claim, settle, process … */
     const char *set;        /* a handler set */
     const char *profile;
     const char *version;

@@ -1,5 +1,5 @@
-/* A worker inside a program of yours; commandbus-worker is one. Claims commands of some domains, runs
- * their handlers in slots, settles the outcomes.
+/* A worker inside a program of yours; commandbus-worker is one. Claims commands and processes of some
+ * domains, runs them in slots, settles what they come to.
  *
  * Thread-safety: every function may be called from any thread at any time between open and free,
  * except that free must be the last one. Not from inside a handler. */
@@ -9,15 +9,17 @@
 #include <commandbus/event.h>
 #include <commandbus/module.h>
 #include <commandbus/owned.h>
+#include <commandbus/run.h>
 
 /* One domain to serve. What is 0 takes its default in []. */
 typedef struct {
     const char *domain;           /* required */
-    const cb_module *const *sets; /* whose handlers serve it */
+    const cb_module *const *sets; /* whose handlers serve it, and whose processes run in it */
     size_t n_sets;
-    int concurrent_messages; /* slots [5] */
-    int prefetch;            /* commands claimed beyond the free slots [0] */
-    const int *fleet_limit;  /* leases over the whole fleet, 0 none [NULL: left as it is] */
+    int concurrent_messages;  /* slots [5] */
+    int concurrent_processes; /* slots for processes, if a set has some [= concurrent_messages] */
+    int prefetch;             /* commands claimed beyond the free slots [0] */
+    const int *fleet_limit;   /* leases over the whole fleet, 0 none [NULL: left as it is] */
     double visibility_timeout_seconds; /* the lease [30] */
     double poll_interval_seconds;      /* [1] */
     bool no_notify;                    /* poll only */
@@ -37,12 +39,25 @@ typedef struct {
     const char *const
         *sends_to; /* domains that are not served but sent to: registered too [none] */
     size_t n_sends_to;
+
+    /* What it does not do for its domains. */
+    bool no_commands;  /* claims none */
+    bool no_processes; /* runs none */
+    bool no_replies;   /* brings no replies from <domain>__replies to their processes */
+    /* Where the commands of steps go, and settings of process types. Borrowed: they must outlive the
+     * worker. */
+    const cb_step_route *routes;
+    size_t n_routes;
+    const cb_type_setting *settings;
+    size_t n_settings;
+    double reply_grace_seconds; /* how long a reply waits for its process to be known [60] */
+
     double kill_grace_seconds; /* a handler this long over its timeout ends the worker [30] */
     double unknown_type_grace_seconds; /* [600] */
     size_t result_limit;               /* bytes of a result [1 MiB] */
     size_t stack_bytes;                /* of a slot's thread [256 KiB] */
     /* Retention as PostgreSQL intervals; NULL keeps that kind for ever. */
-    const char *keep_commands, *keep_audit, *keep_archives;
+    const char *keep_commands, *keep_audit, *keep_archives, *keep_processes;
     cb_event_fn *on_event; /* [none] */
     void *on_event_arg;
     cb_level event_level; /* the least that is told [DEBUG] */
@@ -51,11 +66,12 @@ typedef struct {
 typedef struct cb_worker cb_worker;
 
 /* Copies the options (handler sets are borrowed and must outlive the worker), checks them, and refuses
- * a command type that two sets of one domain offer. Connects nowhere. */
+ * a command type or process type that two sets of one domain offer, and a process type of another
+ * domain. Connects nowhere. */
 CB_API bool cb_worker_open(const cb_worker_options *options, cb_worker **ret,
                            cb_error *e) CB_NODISCARD;
 
-/* Connects, checks the schema, registers the domains, starts every thread, then claims. When it fails
+/* Connects, checks the schema, registers the domains and process types, starts every thread, then claims. When it fails
  * nothing was claimed and nothing runs: CB_LOST or CB_DENIED no database, CB_SCHEMA… what `migrate`
  * mends, CB_MEMORY more slots than this machine can give. Started already: an event
  * worker.already_started, no effect, true. */
@@ -69,7 +85,8 @@ CB_API bool cb_worker_stop(cb_worker *w, double timeout_seconds);
 CB_API void cb_worker_stop_now(cb_worker *w);
 
 CB_API bool cb_worker_is_running(const cb_worker *w);
-/* Commands claimed and not yet settled, or whose handler has not returned; of all domains for NULL. */
+/* Commands and processes claimed and not yet settled, or whose handler or step has not returned; of all
+ * domains for NULL. */
 CB_API size_t cb_worker_in_flight(const cb_worker *w, const char *domain);
 /* The i-th domain served, NULL past the last. Borrowed. */
 CB_API const char *cb_worker_domain(const cb_worker *w, size_t i);

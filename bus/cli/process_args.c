@@ -1,0 +1,77 @@
+/* What the commands about processes share: which processes, and moments to come. */
+#include "process_args.h"
+
+#include "duration.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const process_statuses[] = {
+    "PENDING",
+    "EXECUTING",
+    "WAITING_FOR_REPLY",
+    "WAITING_FOR_ASYNC",
+    "WAITING_FOR_RETRY",
+    "WAITING_FOR_TSQ",
+    "TSQ",
+    "COMPENSATING",
+    "COMPENSATED",
+    "COMPLETED",
+    "CANCELED",
+    "CANCELLED",
+    "FAILED",
+    "OPEN",
+    NULL,
+};
+
+cb_process_filter process_filter_of(filter_args *args)
+{
+    const cb_command_filter same = filter_of(args);
+
+    return (cb_process_filter){
+        .domain = same.domain,
+        .process_type = same.command_type,
+        .status = same.status,
+        .error_code = same.error_code,
+        .batch_id = same.batch_id,
+        .created_from = same.created_from,
+        .created_to = same.created_to,
+        .older_than = same.older_than,
+        .limit = same.limit,
+        .offset = same.offset,
+    };
+}
+
+bool process_deadline_check(const char *text, cb_error *e)
+{
+    process_deadline room;
+    int year, month, day, end = 0;
+    int64_t ms = 0;
+
+    if (!text || (*text == '+' && duration_parse(text + 1, &ms, NULL)))
+        return true;
+    if (strlen(text) < sizeof room.text &&
+        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) == 3 && end == 10)
+        return true;
+    return cb_fail(e, CB_MISUSE,
+                   "--deadline must be a time such as 2026-03-01T08:00:00Z, or +4h from now; not "
+                   "'%.40s'",
+                   text);
+}
+
+bool process_deadline_of(cb_db *db, const char *text, process_deadline *ret, cb_error *e)
+{
+    OWNED(cb_rows) rows = NULL;
+    char interval[48];
+    int64_t ms = 0;
+
+    if (text && *text != '+')
+        snprintf(ret->text, sizeof ret->text, "%s", text);
+    if (!text || *text != '+')
+        return true;
+    if (!duration_parse(text + 1, &ms, e) ||
+        !cb_process_moment(db, duration_interval(ms, interval, sizeof interval), &rows, e))
+        return false;
+    snprintf(ret->text, sizeof ret->text, "%s", cb_rows_get(rows, 0, "moment"));
+    return true;
+}

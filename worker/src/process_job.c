@@ -1,0 +1,53 @@
+/* Process jobs. */
+#include "process_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "process_domain.h"
+
+static size_t type_of(const process_domain *d, const char *process_type)
+{
+    size_t i = 0;
+
+    while (i + 1 < d->n_kinds && strcmp(d->kinds[i].process_type, process_type) != 0)
+        i++;
+    return i;
+}
+
+process_job *process_job_make(process_domain *d, process_share *share, const cb_process_row *row,
+                              int64_t lease_end)
+{
+    process_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return NULL;
+    j->domain = d;
+    j->share = share;
+    j->row = row;
+    j->type = type_of(d, row->process_type);
+    j->outcome.job = j;
+    waiting_init(&j->answer);
+    atomic_init(&j->lease_end, lease_end);
+    atomic_init(&j->users, 1);
+    atomic_fetch_add(&share->users, 1);
+    return j;
+}
+
+void process_share_drop(process_share *share)
+{
+    if (atomic_fetch_sub(&share->users, 1) > 1)
+        return;
+    cb_process_claim_free(share->claim);
+    free(share);
+}
+
+void process_job_drop(process_job *j)
+{
+    if (atomic_fetch_sub(&j->users, 1) > 1)
+        return;
+    process_share_drop(j->share);
+    pthread_cond_destroy(&j->answer);
+    free(j);
+}

@@ -1,0 +1,61 @@
+/* What the settler does with checkpoints and ends of runs: their slots wait for the answer. */
+#include <string.h>
+
+#include "engine.h"
+#include "processes.h"
+
+static size_t bytes_of(const queued *o)
+{
+    return strlen(((const process_outcome *)o)->settlement.item);
+}
+
+static bool write_all(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused, cb_error *e)
+{
+    return cb_process_settle_each(db, w->id, items, n, refused, e);
+}
+
+static void answer(queued *q, bool left)
+{
+    process_job *j = ((process_outcome *)q)->job;
+    process_domain *d = j->domain;
+
+    pthread_mutex_lock(&d->mutex);
+    j->left = left;
+    j->answered = true;
+    pthread_cond_signal(&j->answer);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void settled(cb_worker *w, queued *o)
+{
+    (void)w;
+    answer(o, false);
+}
+
+static void left(cb_worker *w, queued *o)
+{
+    (void)w;
+    answer(o, true);
+}
+
+/* Once at first and then once a minute: it is brought again every second. */
+static void tell_refused(cb_worker *w, queued *q, const cb_error *e)
+{
+    process_outcome *o = (process_outcome *)q;
+
+    if (o->tries++ % 60 == 0)
+        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = o->job->domain->name,
+             .process_id = o->settlement.process_id.text, .error = e->message, .hint = e->hint,
+             .error_code = e->sqlstate);
+}
+
+const settle_kind process_settling = {
+    .item_size = sizeof(cb_process_settlement),
+    .item_at = offsetof(process_outcome, settlement),
+    .verdict_at = offsetof(cb_process_settlement, verdict),
+    .write = write_all,
+    .settled = settled,
+    .tell_refused = tell_refused,
+    .left = left,
+    .bytes = bytes_of,
+};

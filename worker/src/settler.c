@@ -1,0 +1,196 @@
+/* The settling thread of either kind. */
+#include "settler.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "engine.h"
+
+enum {
+    FLUSH_ITEMS = 1000,
+    FLUSH_BYTES = 8 * 1024 * 1024,
+    GATHER_MOMENTS = 5,
+};
+
+/* No verdict: the database does not take the outcome in any form. */
+static const cb_verdict refused_verdict = (cb_verdict)(CB_STALE + 1);
+
+/* What one flush writes. */
+typedef struct {
+    queued **batch;
+    char *items;
+    size_t n;
+} flushing;
+
+void settler_init(settler *s, cb_worker *w, const settle_kind *kind, link_name link)
+{
+    s->worker = w;
+    s->kind = kind;
+    s->link = link;
+    outcomes_init(&s->waiting, kind->bytes);
+    outcomes_init(&s->refused, kind->bytes);
+}
+
+void settler_done(settler *s)
+{
+    outcomes_done(&s->waiting);
+    outcomes_done(&s->refused);
+}
+
+void settler_put(settler *s, queued *o)
+{
+    outcomes_put(&s->waiting, o);
+}
+
+void settler_bring_again(settler *s)
+{
+    queued *o;
+
+    for (size_t n = outcomes_count(&s->refused); n > 0; n--) {
+        outcomes_take(&s->refused, &o, 1, 0);
+        settler_put(s, o);
+    }
+}
+
+static char *item_at(const settler *s, const flushing *f, size_t i)
+{
+    return f->items + i * s->kind->item_size;
+}
+
+static cb_verdict *verdict_of(const settler *s, char *item)
+{
+    return (cb_verdict *)(void *)(item + s->kind->verdict_at);
+}
+
+/* The same call may succeed later. A statement that was cancelled is none of those: it took too long for
+ * somebody's statement_timeout, and fewer items take less. */
+static bool is_passing(const cb_error *e)
+{
+    return e->code == CB_LOST || (e->code == CB_AGAIN && strcmp(e->sqlstate, "57014") != 0);
+}
+
+/* One attempt at n items. */
+static bool settle_once(settler *s, char *items, size_t n, cb_error *e)
+{
+    cb_worker *w = s->worker;
+    db_link *link = &w->links[s->link];
+    size_t refused = 0;
+    int64_t from = now_ns();
+
+    if (!s->kind->write(w, link->db, items, n, &refused, e))
+        return false;
+    link_worked(link);
+    metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
+    metrics_refused(w->metrics, refused);
+    return true;
+}
+
+/* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
+ * settled alone is; the others are kept, for their handlers have done what they did. */
+static bool settle_alone(settler *s, const flushing *f, cb_error *e)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (settle_once(s, item_at(s, f, i), 1, e))
+            continue;
+        if (is_passing(e))
+            return false;
+        *verdict_of(s, item_at(s, f, i)) = refused_verdict;
+        s->kind->tell_refused(s->worker, f->batch[i], e);
+    }
+    return true;
+}
+
+/* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
+static bool settle_all(settler *s, const flushing *f)
+{
+    db_link *link = &s->worker->links[s->link];
+    cb_error e = { 0 };
+
+    while (link_ready(link, NULL)) {
+        if (settle_once(s, f->items, f->n, &e) || (!is_passing(&e) && settle_alone(s, f, &e)))
+            return true;
+        link_failed(link, &e, "settle");
+        if (atomic_load(&s->worker->ending))
+            break;
+    }
+    return false;
+}
+
+/* Somebody may wait for it, and at the end in vain. */
+static void bring_later(settler *s, outcomes *to, queued *o)
+{
+    if (atomic_load(&s->worker->ending) && s->kind->left)
+        s->kind->left(s->worker, o);
+    else
+        outcomes_put(to, o);
+}
+
+static size_t leave(settler *s, const flushing *f)
+{
+    for (size_t i = 0; s->kind->left && i < f->n; i++)
+        s->kind->left(s->worker, f->batch[i]);
+    return f->n;
+}
+
+/* Returns how many are to be brought again. */
+static size_t flush(settler *s, const flushing *f)
+{
+    cb_worker *w = s->worker;
+    size_t busy = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        memcpy(item_at(s, f, i), (char *)f->batch[i] + s->kind->item_at, s->kind->item_size);
+    if (!settle_all(s, f))
+        return leave(s, f);
+    for (size_t i = 0; i < f->n; i++) {
+        queued *o = f->batch[i];
+        cb_verdict verdict = *verdict_of(s, item_at(s, f, i));
+        *verdict_of(s, (char *)o + s->kind->item_at) = verdict;
+        if (verdict == refused_verdict) {
+            bring_later(s, &s->refused, o);
+        } else if (verdict == CB_BUSY) {
+            bring_later(s, &s->waiting, o);
+            busy++;
+        } else {
+            s->kind->settled(w, o);
+        }
+    }
+    if (s->kind->flushed)
+        s->kind->flushed(w);
+    if (atomic_load(&w->stopping))
+        worker_changed(w);
+    /* Somebody holds those rows: not for long, and nobody is helped by asking in a circle. */
+    if (busy == f->n)
+        worker_pause(w, 0.005);
+    return busy;
+}
+
+/* A flush of one now would keep the others waiting for its commit. */
+static void let_gather(settler *s)
+{
+    static const struct timespec moment = { .tv_nsec = 20000 };
+
+    for (int i = 0; i < GATHER_MOMENTS && s->kind->is_bursting && s->kind->is_bursting(s->worker);
+         i++)
+        nanosleep(&moment, NULL);
+}
+
+void *settler_thread(void *arg)
+{
+    settler *s = arg;
+    flushing f = { .batch = calloc(FLUSH_ITEMS, sizeof *f.batch),
+                   .items = calloc(FLUSH_ITEMS, s->kind->item_size) };
+
+    while (f.batch && f.items && outcomes_wait(&s->waiting)) {
+        let_gather(s);
+        f.n = outcomes_take(&s->waiting, f.batch, FLUSH_ITEMS, FLUSH_BYTES);
+        /* At the end once more for what the last handlers came to, but only once. */
+        if (flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->kind->left)
+            break;
+    }
+    free(f.items);
+    free(f.batch);
+    return NULL;
+}
