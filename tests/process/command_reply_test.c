@@ -1,5 +1,5 @@
 /* Command steps, the way back: what a reply does. RL.2, RL.3. */
-#include "trip.h"
+#include "tour.h"
 
 /* Puts a message into the reply queue, as a handler that is not ours might. */
 static void reply(stage *s, cb_uuid process, cb_uuid command, const char *rest)
@@ -36,29 +36,29 @@ static void tsq(stage *s, const char *call, const char *domain, cb_uuid command)
 
 Test(command_reply, success_is_recorded_and_execution_goes_on) /* RL.3 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
 
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     cr_expect_eq(stage_go(&s), 1);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
     expect_record(&s, "COMPLETED {\"id\": 7}", id, "COMMAND", "bookRisk",
                   "status || ' ' || result::text");
-    trip_book(&s, "fx");
+    tour_book(&s, "fx");
     stage_go(&s);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "prepare risk quote fx finish completed", id, "trail");
     expect_state(&s, "7", id, "risk_id");
     expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
-    cr_expect_str_eq(trip_calls, "prepare quote finish"); /* RL.2: nothing ran twice */
+    cr_expect_str_eq(tour_calls, "prepare quote finish"); /* RL.2: nothing ran twice */
     stage_close(&s);
 }
 
 Test(command_reply, a_business_rule_undoes_what_was_done) /* RL.3 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT");
     stage_go(&s);
@@ -74,8 +74,8 @@ Test(command_reply, a_business_rule_undoes_what_was_done) /* RL.3 */
 
 Test(command_reply, not_final_parks_naming_the_command_and_final_success_resumes) /* RL.3 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
@@ -87,7 +87,7 @@ Test(command_reply, not_final_parks_naming_the_command_and_final_success_resumes
 
     tsq(&s, "tsq_retry", "risk", command);
     cr_expect_eq(stage_go(&s), 0); /* nothing to do until it has an answer */
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -97,8 +97,8 @@ Test(command_reply, not_final_parks_naming_the_command_and_final_success_resumes
 
 Test(command_reply, a_command_completed_by_hand_resumes) /* RL.3 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
@@ -115,8 +115,8 @@ Test(command_reply, a_command_completed_by_hand_resumes) /* RL.3 */
 
 Test(command_reply, a_command_canceled_by_an_operator_compensates) /* RL.3 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
@@ -130,8 +130,8 @@ Test(command_reply, a_command_canceled_by_an_operator_compensates) /* RL.3 */
 
 Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order is promised */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid first = trip_at_risk(&s, "{}"), second = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid first = tour_at_risk(&s, "{}"), second = tour_at_risk(&s, "{}");
     static const char not_final[] = "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\","
                                     "\"error_code\":\"BROKEN\",\"final\":false}";
     static const char final[] = "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7},\"final\":true}";
@@ -150,10 +150,10 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
 
 Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, DESIGN 8.6 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}"), command = command_of(&s, id);
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}"), command = command_of(&s, id);
 
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
     reply(&s, id, command, "{\"outcome\":\"FAILED\",\"error_code\":\"BROKEN\",\"final\":false}");
     reply(&s, id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":99}}");
@@ -169,8 +169,8 @@ Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, 
 
 Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}"), command = command_of(&s, id), capitals = command;
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}"), command = command_of(&s, id), capitals = command;
 
     for (char *c = capitals.text; *c; c++)
         *c = (char)(*c >= 'a' && *c <= 'f' ? *c - 32 : *c);
@@ -181,7 +181,7 @@ Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
     reply(&s, id, capitals, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7}}");
     stage_go(&s);
     expect_told(&s, "0", id, "LATE_REPLY");
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
 
     expect_state(&s, "7", id, "risk_id");
@@ -190,20 +190,20 @@ Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
 
 Test(command_reply, of_an_older_trouble_is_not_believed_after_a_retry) /* RL.3, STP.12 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     tsq(&s, "tsq_retry", "risk", command);
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN AGAIN");
     stage_go(&s);
 
-    trip_retry(&s, id); /* the second FAILED is still in the inbox */
+    tour_retry(&s, id); /* the second FAILED is still in the inbox */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
     expect_column(&s, "bookFx", id, "current_wait");
     stage_close(&s);
@@ -212,14 +212,14 @@ Test(command_reply, of_an_older_trouble_is_not_believed_after_a_retry) /* RL.3, 
 Test(command_reply,
      a_final_failure_that_is_no_rule_parks_and_a_retry_sends_a_new_one) /* RL.3, STP.12 */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}"), first = command_of(&s, id);
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}"), first = command_of(&s, id);
 
     reply(&s, id, first,
           "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
 
     cb_uuid expected = cb_uuid_from_name(&id, "command/bookRisk/2");
@@ -234,17 +234,17 @@ Test(command_reply,
 
 Test(command_reply, a_result_that_is_not_taken_parks_and_waits_for_better_code) /* process.h */
 {
-    stage s = trip_open(&trip_type);
-    trip_plays.refuse_result = true;
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    tour_plays.refuse_result = true;
+    cb_uuid id = tour_at_risk(&s, "{}");
 
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_state(&s, "prepare", id, "trail");
 
-    trip_plays.refuse_result = false;
-    trip_retry(&s, id);
+    tour_plays.refuse_result = false;
+    tour_retry(&s, id);
     stage_go(&s);
     expect_column(&s, "bookFx", id, "current_wait");
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
@@ -257,7 +257,7 @@ static bool can_say_how = true, can_keep = true;
 
 static bool how_to_undo(const void *state, json_object *data)
 {
-    const trip *t = state;
+    const tour *t = state;
 
     json_object_object_add(data, "booking", json_object_new_int64(t->risk_id));
     return can_say_how;
@@ -265,7 +265,7 @@ static bool how_to_undo(const void *state, json_object *data)
 
 static bool take_any(void *state, json_object *result)
 {
-    trip *t = state;
+    tour *t = state;
     json_object *id = NULL;
 
     json_object_object_get_ex(result, "id", &id);
@@ -277,7 +277,7 @@ static bool take_any(void *state, json_object *result)
 
 static cb_flow undo_execute(cb_process *p, void *state)
 {
-    const trip *t = state;
+    const tour *t = state;
 
     CB_DO(cb_command_step(p, "book", NULL, take_any, .domain = "risk", .command_type = "Book",
                           .compensate_command = "Unbook", .compensate_request = how_to_undo));
@@ -287,7 +287,7 @@ static cb_flow undo_execute(cb_process *p, void *state)
 }
 
 static const cb_process_type undo = {
-    .name = "Undo", .domain = "payments", .state = &trip_fields, .execute = undo_execute
+    .name = "Undo", .domain = "payments", .state = &tour_fields, .execute = undo_execute
 };
 
 Test(command_reply, what_undoes_it_is_recorded_with_its_data) /* STP.8, DESIGN 4 */
@@ -297,7 +297,7 @@ Test(command_reply, what_undoes_it_is_recorded_with_its_data) /* STP.8, DESIGN 4
     cb_uuid id = stage_start(&s, "Undo", "{\"decline\":true}");
 
     stage_go(&s);
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
 
     expect_record(
@@ -315,13 +315,13 @@ Test(command_reply, without_knowing_how_to_undo_it_the_reply_is_not_used_up) /* 
     can_say_how = false;
 
     stage_go(&s);
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_history(&s, "COMMAND book WAITING", id);
 
     can_say_how = true;
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
     expect_commands(&s, "risk/Book COMPLETED, risk/Unbook PENDING", id);
     expect_value(s.rig.sql, "{\"booking\": 7}",
@@ -337,13 +337,13 @@ Test(command_reply, a_state_that_cannot_be_kept_does_not_use_up_the_reply) /* DE
     can_keep = false;
 
     stage_go(&s);
-    trip_book(&s, "risk");
+    tour_book(&s, "risk");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_history(&s, "COMMAND book WAITING", id);
 
     can_keep = true;
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "7", id, "risk_id");

@@ -1,14 +1,14 @@
 /* Command steps, the way out: what is sent, where to, and together with what. RL.2. */
-#include "trip.h"
+#include "tour.h"
 
 #define COMMAND(expression) \
     "SELECT " expression " FROM commandbus.command_metadata WHERE correlation_id = $1"
 
 Test(command_send, the_command_and_the_suspension_are_one_settle) /* RL.2, DESIGN 8.3 */
 {
-    stage s = trip_open(&trip_type);
+    stage s = tour_open(&tour_type);
 
-    cb_uuid id = trip_at_risk(&s, "{}");
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     cr_expect_eq(s.durable, 2); /* STARTED of prepare, then all the rest */
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -22,9 +22,9 @@ Test(command_send, the_command_and_the_suspension_are_one_settle) /* RL.2, DESIG
 
 Test(command_send, its_id_is_that_of_the_process_the_step_and_the_send_number) /* RL.2, DESIGN 4 */
 {
-    stage s = trip_open(&trip_type);
+    stage s = tour_open(&tour_type);
 
-    cb_uuid id = trip_at_risk(&s, "{}");
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     cb_uuid expected = cb_uuid_from_name(&id, "command/bookRisk/1");
     expect_value(s.rig.sql, expected.text, COMMAND("command_id"), id.text);
@@ -34,9 +34,9 @@ Test(command_send, its_id_is_that_of_the_process_the_step_and_the_send_number) /
 
 Test(command_send, timeout_and_attempts_travel_with_the_command) /* DESIGN 4 */
 {
-    stage s = trip_open(&trip_type);
+    stage s = tour_open(&tour_type);
 
-    cb_uuid id = trip_at_risk(&s, "{}");
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     expect_value(s.rig.sql, "17 2", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
                  id.text);
@@ -49,7 +49,7 @@ Test(command_send, timeout_and_attempts_travel_with_the_command) /* DESIGN 4 */
 
 Test(command_send, the_configuration_goes_before_the_code) /* RL.2, CONTRACT command-steps */
 {
-    const cb_process_type *types[] = { &trip_type };
+    const cb_process_type *types[] = { &tour_type };
     const cb_step_route routes[] = { { .step = "bookRisk",
                                        .domain = "fx",
                                        .command_type = "Other",
@@ -58,7 +58,7 @@ Test(command_send, the_configuration_goes_before_the_code) /* RL.2, CONTRACT com
                                        .wait_timeout_ms = 60000 } };
     stage s = stage_open(types, 1, routes, 1);
 
-    cb_uuid id = trip_at_risk(&s, "{}");
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     expect_commands(&s, "fx/Other PENDING", id);
     expect_value(s.rig.sql, "5 9", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
@@ -78,7 +78,7 @@ static cb_flow lost_execute(cb_process *p, void *state)
 }
 
 static const cb_process_type lost = {
-    .name = "Lost", .domain = "payments", .state = &trip_fields, .execute = lost_execute
+    .name = "Lost", .domain = "payments", .state = &tour_fields, .execute = lost_execute
 };
 
 Test(command_send, without_a_route_it_is_parked_and_says_what_to_do) /* RL.2 */
@@ -98,7 +98,7 @@ Test(command_send, without_a_route_it_is_parked_and_says_what_to_do) /* RL.2 */
     expect_commands(&s, "", id);
 
     stage_release(&s, types, 1, routes, 1); /* somebody has set it */
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
     expect_commands(&s, "fx/Ask PENDING", id);
     stage_close(&s);
@@ -112,7 +112,7 @@ Test(command_send, a_domain_that_does_not_exist_parks_the_process) /* DESIGN 8.7
     };
     const cb_step_route mended[] = { { .step = "ask", .domain = "fx", .command_type = "Ask" } };
     stage s = stage_open(types, 1, routes, 1);
-    trip state = { 0 };
+    tour state = { 0 };
     cb_uuid id;
     cb_error e;
 
@@ -126,7 +126,7 @@ Test(command_send, a_domain_that_does_not_exist_parks_the_process) /* DESIGN 8.7
                  id.text);
 
     stage_release(&s, types, 1, mended, 1);
-    trip_retry(&s, id);
+    tour_retry(&s, id);
     stage_go(&s);
     expect_commands(&s, "fx/Ask PENDING", id);
     stage_close(&s);
@@ -134,16 +134,16 @@ Test(command_send, a_domain_that_does_not_exist_parks_the_process) /* DESIGN 8.7
 
 Test(command_send, a_request_that_cannot_be_built_sends_nothing) /* process.h */
 {
-    stage s = trip_open(&trip_type);
-    trip_plays.refuse_request = true;
+    stage s = tour_open(&tour_type);
+    tour_plays.refuse_request = true;
 
-    cb_uuid id = trip_at_risk(&s, "{}");
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_commands(&s, "", id);
 
-    trip_plays.refuse_request = false;
-    trip_retry(&s, id);
+    tour_plays.refuse_request = false;
+    tour_retry(&s, id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
@@ -153,8 +153,8 @@ Test(command_send, a_request_that_cannot_be_built_sends_nothing) /* process.h */
 Test(command_send,
      a_wait_that_is_woken_for_nothing_sends_nothing_again) /* RL.2 waiting → suspend */
 {
-    stage s = trip_open(&trip_type);
-    cb_uuid id = trip_at_risk(&s, "{}");
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
 
     char *due = test_value(s.rig.sql,
                            "SELECT date_trunc('milliseconds', next_wait_timeout_at) "

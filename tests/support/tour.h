@@ -7,8 +7,8 @@
  *     bookFx    fx/BookFx         undone by a function
  *     finish    step
  */
-#ifndef TEST_SUPPORT_TRIP_H
-#define TEST_SUPPORT_TRIP_H
+#ifndef TEST_SUPPORT_TOUR_H
+#define TEST_SUPPORT_TOUR_H
 
 #include "stage.h"
 
@@ -19,13 +19,13 @@ typedef struct {
     bool decline;      /* execute() says no at its end */
     bool wait_at_last; /* execute() waits for the response "go" at its end */
     bool gone;
-} trip;
+} tour;
 
-CB_FIELDS(trip_fields, trip, CB_FIELD(trip, trail, CB_TEXT), CB_FIELD(trip, risk_id, CB_INT),
-          CB_FIELD(trip, fx_id, CB_INT), CB_FIELD(trip, decline, CB_BOOL),
-          CB_FIELD(trip, wait_at_last, CB_BOOL), CB_FIELD(trip, gone, CB_BOOL));
+CB_FIELDS(tour_fields, tour, CB_FIELD(tour, trail, CB_TEXT), CB_FIELD(tour, risk_id, CB_INT),
+          CB_FIELD(tour, fx_id, CB_INT), CB_FIELD(tour, decline, CB_BOOL),
+          CB_FIELD(tour, wait_at_last, CB_BOOL), CB_FIELD(tour, gone, CB_BOOL));
 
-extern const cb_process_type trip_type;
+extern const cb_process_type tour_type;
 
 /* What the functions do next, for the test to set. */
 typedef struct {
@@ -35,27 +35,27 @@ typedef struct {
     bool refuse_request, refuse_result;   /* of bookRisk */
     bool without_undo_of_quote;           /* the code has changed: nothing undoes it */
     void (*during)(const char *function); /* called in each function; NULL: nothing */
-} trip_script;
+} tour_script;
 
-extern trip_script trip_plays;
+extern tour_script tour_plays;
 
 /* The functions that were really called, in order. */
-extern char trip_calls[4000];
+extern char tour_calls[4000];
 
 /* A stage for this type alone. */
-stage trip_open(const cb_process_type *type);
+stage tour_open(const cb_process_type *type);
 
 /* Serves the next command of a domain with {"id":7} (risk) or {"id":8} (fx). */
-cb_uuid trip_book(stage *s, const char *domain);
+cb_uuid tour_book(stage *s, const char *domain);
 
 /* Starts one and goes on until it waits for the reply of bookRisk, or of bookFx. */
-cb_uuid trip_at_risk(stage *s, const char *state);
-cb_uuid trip_at_fx(stage *s, const char *state);
+cb_uuid tour_at_risk(stage *s, const char *state);
+cb_uuid tour_at_fx(stage *s, const char *state);
 
 /* What an operator says; it must not be refused. */
-void trip_retry(stage *s, cb_uuid id);
-void trip_cancel(stage *s, cb_uuid id, bool undo);
-void trip_complete(stage *s, cb_uuid id, const char *overrides);
+void tour_retry(stage *s, cb_uuid id);
+void tour_cancel(stage *s, cb_uuid id, bool undo);
+void tour_complete(stage *s, cb_uuid id, const char *overrides);
 
 /* A column of the process's row. */
 #define expect_column(s, expected, id, column)                                \

@@ -1,12 +1,12 @@
-/* The trip: see trip.h. */
-#include "trip.h"
+/* The tour: see tour.h. */
+#include "tour.h"
 
 #include <stdio.h>
 
-trip_script trip_plays;
-char trip_calls[4000];
+tour_script tour_plays;
+char tour_calls[4000];
 
-static void add(trip *t, const char *word)
+static void add(tour *t, const char *word)
 {
     char *longer = NULL;
 
@@ -16,14 +16,14 @@ static void add(trip *t, const char *word)
 }
 
 /* One function of the process: it leaves a trace in the state and in the memory of the test. */
-static cb_outcome play(cb_context *ctx, trip *t, const char *name, cb_outcome outcome)
+static cb_outcome play(cb_context *ctx, tour *t, const char *name, cb_outcome outcome)
 {
-    size_t used = strlen(trip_calls);
+    size_t used = strlen(tour_calls);
 
-    snprintf(trip_calls + used, sizeof trip_calls - used, "%s%s", used ? " " : "", name);
+    snprintf(tour_calls + used, sizeof tour_calls - used, "%s%s", used ? " " : "", name);
     add(t, name);
-    if (trip_plays.during)
-        trip_plays.during(name);
+    if (tour_plays.during)
+        tour_plays.during(name);
     switch (outcome) {
     case CB_TRANSIENT:
         return cb_transient(ctx, "E_AGAIN", "%s: not now", name);
@@ -41,7 +41,7 @@ static cb_outcome play(cb_context *ctx, trip *t, const char *name, cb_outcome ou
 #define FUNCTION(name)                                   \
     static cb_outcome name(cb_context *ctx, void *state) \
     {                                                    \
-        return play(ctx, state, #name, trip_plays.name); \
+        return play(ctx, state, #name, tour_plays.name); \
     }
 FUNCTION(prepare)
 FUNCTION(quote)
@@ -52,10 +52,10 @@ FUNCTION(undo_fx)
 
 static bool ask_risk(const void *state, json_object *data)
 {
-    const trip *t = state;
+    const tour *t = state;
 
     json_object_object_add(data, "trail", json_object_new_string(t->trail ? t->trail : ""));
-    return !trip_plays.refuse_request;
+    return !tour_plays.refuse_request;
 }
 
 /* False for what is no {"id": n}. */
@@ -71,15 +71,15 @@ static bool take_id(json_object *result, int64_t *to)
 
 static bool take_risk(void *state, json_object *result)
 {
-    trip *t = state;
+    tour *t = state;
 
     add(t, "risk");
-    return !trip_plays.refuse_result && take_id(result, &t->risk_id);
+    return !tour_plays.refuse_result && take_id(result, &t->risk_id);
 }
 
 static bool take_fx(void *state, json_object *result)
 {
-    trip *t = state;
+    tour *t = state;
 
     add(t, "fx");
     return take_id(result, &t->fx_id);
@@ -87,21 +87,21 @@ static bool take_fx(void *state, json_object *result)
 
 static bool may_go(const void *state)
 {
-    return ((const trip *)state)->gone;
+    return ((const tour *)state)->gone;
 }
 
-static cb_flow trip_execute(cb_process *p, void *state)
+static cb_flow tour_execute(cb_process *p, void *state)
 {
-    const trip *t = state;
+    const tour *t = state;
 
     CB_DO(cb_step(p, "prepare", prepare, .compensate = undo_prepare,
-                  .max_attempts = trip_plays.undo_attempts, .retry_delay_ms = 10000));
+                  .max_attempts = tour_plays.undo_attempts, .retry_delay_ms = 10000));
     CB_DO(cb_command_step(p, "bookRisk", ask_risk, take_risk, .domain = "risk",
                           .command_type = "BookRisk", .compensate_command = "ReleaseRisk",
                           .timeout_seconds = 17, .max_attempts = 2,
                           .wait_timeout_ms = CB_MINUTES(10)));
     CB_DO(cb_step(p, "quote", quote, .local = true,
-                  .compensate = trip_plays.without_undo_of_quote ? NULL : undo_quote));
+                  .compensate = tour_plays.without_undo_of_quote ? NULL : undo_quote));
     CB_DO(cb_command_step(p, "bookFx", NULL, take_fx, .domain = "fx", .command_type = "BookFx",
                           .compensate = undo_fx));
     CB_DO(cb_step(p, "finish", finish));
@@ -127,7 +127,7 @@ static bool take_note(void *state, json_object *payload)
 static bool take_go(void *state, json_object *payload)
 {
     (void)payload;
-    ((trip *)state)->gone = true;
+    ((tour *)state)->gone = true;
     return true;
 }
 
@@ -143,10 +143,10 @@ static void on_canceled(void *state)
 
 static const cb_response responses[] = { { "note", take_note }, { "go", take_go } };
 
-const cb_process_type trip_type = { .name = "Trip",
+const cb_process_type tour_type = { .name = "Tour",
                                     .domain = "payments",
-                                    .state = &trip_fields,
-                                    .execute = trip_execute,
+                                    .state = &tour_fields,
+                                    .execute = tour_execute,
                                     .responses = responses,
                                     .n_responses = CB_COUNT(responses),
                                     .on_completed = on_completed,
@@ -154,49 +154,49 @@ const cb_process_type trip_type = { .name = "Trip",
 
 /* ---- on the stage ---- */
 
-stage trip_open(const cb_process_type *type)
+stage tour_open(const cb_process_type *type)
 {
     return stage_open(&type, 1, NULL, 0);
 }
 
-cb_uuid trip_book(stage *s, const char *domain)
+cb_uuid tour_book(stage *s, const char *domain)
 {
     return stage_serve(s, domain, CB_SUCCESS,
                        strcmp(domain, "risk") == 0 ? "{\"id\":7}" : "{\"id\":8}", NULL);
 }
 
-cb_uuid trip_at_risk(stage *s, const char *state)
+cb_uuid tour_at_risk(stage *s, const char *state)
 {
-    cb_uuid id = stage_start(s, "Trip", state);
+    cb_uuid id = stage_start(s, "Tour", state);
 
     stage_go(s);
     return id;
 }
 
-cb_uuid trip_at_fx(stage *s, const char *state)
+cb_uuid tour_at_fx(stage *s, const char *state)
 {
-    cb_uuid id = trip_at_risk(s, state);
+    cb_uuid id = tour_at_risk(s, state);
 
-    trip_book(s, "risk");
+    tour_book(s, "risk");
     stage_go(s);
     return id;
 }
 
-void trip_retry(stage *s, cb_uuid id)
+void tour_retry(stage *s, cb_uuid id)
 {
     cb_error e;
 
     cr_assert(cb_process_retry(s->rig.db, id.text, "olga", "again", NULL, &e), "%s", e.message);
 }
 
-void trip_cancel(stage *s, cb_uuid id, bool undo)
+void tour_cancel(stage *s, cb_uuid id, bool undo)
 {
     cb_error e;
 
     cr_assert(cb_process_cancel(s->rig.db, id.text, "olga", "enough", undo, &e), "%s", e.message);
 }
 
-void trip_complete(stage *s, cb_uuid id, const char *overrides)
+void tour_complete(stage *s, cb_uuid id, const char *overrides)
 {
     cb_error e;
 
