@@ -37,6 +37,14 @@ static void label(const char *name)
     printf("  %-10s ", name);
 }
 
+/* A column that every process has. */
+static const char *known(const process_view *v, const char *column)
+{
+    const char *text = process_text(v, column);
+
+    return text ? text : "-";
+}
+
 static void plain(const char *text)
 {
     output_plain(stdout, text ? text : "-");
@@ -72,32 +80,44 @@ static void line_of_text(const process_view *v, const char *name, const char *co
     putchar('\n');
 }
 
+/* It is on its way to an end that is not the one of its code. */
+static void print_leaving(const process_view *v)
+{
+    const char *text = process_text(v, "leaving");
+    json_object *leaving = text ? json_tokener_parse(text) : NULL;
+    const char *code = json_member_text(leaving, "code");
+
+    if (leaving) {
+        label("leaving");
+        fputs("to be ", stdout);
+        plain(json_member_text(leaving, "end"));
+        fputs(code ? ": " : "", stdout);
+        plain(code ? code : "");
+        if (json_member_of(process_open_record(v), "command"))
+            fputs("; the outcome of its command comes first", stdout);
+        putchar('\n');
+    }
+    json_object_put(leaving);
+}
+
 static void print_status(const process_view *v)
 {
-    const char *status = process_text(v, "status");
+    const char *status = known(v, "status");
     char span[48];
     double left = 0;
 
     label("status");
     printf("%s: %s", status, meaning_of(status));
-    if (process_is(v, "phase", "COMPENSATING") && strcmp(status, "COMPENSATING") != 0)
-        fputs("; what it did is undone, or is being undone", stdout);
+    if (process_is(v, "phase", "COMPENSATING") && !process_text(v, "completed_at") &&
+        strcmp(status, "COMPENSATING") != 0)
+        fputs(", while what it did is being undone", stdout);
     putchar('\n');
     if (process_is(v, "running", "t") && process_until(v, "lease_until", &left)) {
         label("runs on");
         plain(process_text(v, "lease_owner"));
         printf(", lease ends in %s\n", moment_span(left, span, sizeof span));
     }
-    if (process_text(v, "leaving")) {
-        json_object *leaving = json_tokener_parse(process_text(v, "leaving"));
-        const char *code = json_member_text(leaving, "code");
-        label("leaving");
-        fputs("when it knows the outcome of its command", stdout);
-        fputs(code ? ": " : "", stdout);
-        plain(code ? code : "");
-        putchar('\n');
-        json_object_put(leaving);
-    }
+    print_leaving(v);
 }
 
 static void print_where(const process_view *v)
@@ -164,15 +184,15 @@ static void print_owed(const process_view *v)
 
 static void print_version(const process_view *v)
 {
-    const char *wrote = process_text(v, "version"), *known = process_text(v, "registered_version");
+    const char *wrote = known(v, "version"), *newest = process_text(v, "registered_version");
 
     if (strcmp(wrote, "0") == 0)
         puts(", has not run yet");
-    else if (!known || strtol(known, NULL, 10) >= strtol(wrote, NULL, 10))
+    else if (!newest || strtol(newest, NULL, 10) >= strtol(wrote, NULL, 10))
         printf(", version %s\n", wrote);
     else
         printf(", version %s: needs workers of that version, %s is the newest there was\n", wrote,
-               known);
+               newest);
 }
 
 void process_print_head(const process_view *v)
@@ -181,7 +201,7 @@ void process_print_head(const process_view *v)
     char span[48];
 
     plain(process_text(v, "process_type"));
-    printf(" %s\n", process_text(v, "process_id"));
+    printf(" %s\n", known(v, "process_id"));
     print_status(v);
     print_where(v);
     print_error(v);
@@ -189,7 +209,7 @@ void process_print_head(const process_view *v)
     print_owed(v);
     label("domain");
     plain(process_text(v, "domain"));
-    printf(", %s", process_text(v, "execution_model"));
+    printf(", %s", known(v, "execution_model"));
     print_version(v);
     line_of_text(v, "batch", "batch_id");
     line_of_moment(v, "started", "created_at");

@@ -149,10 +149,10 @@ void story_print_record(const process_view *v, json_object *record, int width)
     const char *name = json_member_text(record, "name");
     bool is_operator = is(record, "kind", "OPERATOR");
 
-    printf("%-12s ", json_member_text(record, "kind"));
+    printf("%-12s ", json_member_shown(record, "kind"));
     fact("", name, "");
     printf("%*s  %-9s", name && (int)strlen(name) < width ? width - (int)strlen(name) : 0, "",
-           json_member_text(record, "status"));
+           json_member_shown(record, "status"));
     print_duration(v, record);
     print_timeout(v, record);
     if (json_object_get_int(attempts) > 1)

@@ -83,7 +83,7 @@ static void print_event(json_object *event)
         return;
     }
     printf("%-12s ", "event");
-    output_plain(stdout, json_member_text(event, "event"));
+    output_plain(stdout, json_member_shown(event, "event"));
     print_plain(" at ", json_member_text(event, "step_name"));
     print_plain(" by ", json_member_text(event, "operator"));
     print_plain(" on ", json_member_text(event, "worker"));
@@ -125,8 +125,8 @@ static void print_inbox(const process_view *v)
     for (size_t i = 0; i < json_object_array_length(v->inbox); i++) {
         json_object *item = json_object_array_get_idx(v->inbox, i);
         printf("  %s  %-12s ", moment_clock(json_member_text(item, "at"), clock, sizeof clock),
-               json_member_text(item, "kind"));
-        output_plain(stdout, json_member_text(item, "name"));
+               json_member_shown(item, "kind"));
+        output_plain(stdout, json_member_shown(item, "name"));
         story_print_json("  ", json_member_of(item, "payload"));
         putchar('\n');
     }

@@ -67,19 +67,34 @@ const char *json_member_text(json_object *object, const char *key)
     return member ? json_object_get_string(member) : NULL;
 }
 
+const char *json_member_shown(json_object *object, const char *key)
+{
+    const char *text = json_member_text(object, key);
+
+    return text ? text : "-";
+}
+
+static bool is_open(json_object *record)
+{
+    const char *status = json_member_shown(record, "status");
+
+    return strcmp(status, "STARTED") == 0 || strcmp(status, "RETRY") == 0 ||
+           strcmp(status, "WAITING") == 0;
+}
+
 json_object *process_open_record(const process_view *v)
 {
-    static const char *const open[] = { "STARTED", "RETRY", "WAITING" };
+    json_object *failed = NULL;
 
     for (size_t i = json_object_array_length(v->records); i-- > 0;) {
         json_object *record = json_object_array_get_idx(v->records, i);
-        const char *status = json_member_text(record, "status");
-        for (size_t k = 0; status && k < sizeof open / sizeof *open; k++) {
-            if (strcmp(status, open[k]) == 0)
-                return record;
-        }
+        if (is_open(record))
+            return record;
+        if (!failed && json_member_of(record, "command") &&
+            strcmp(json_member_shown(record, "status"), "FAILED") == 0)
+            failed = record;
     }
-    return NULL;
+    return failed;
 }
 
 json_object *process_record(const process_view *v, int ordinal)

@@ -23,9 +23,12 @@ bool process_until(const process_view *v, const char *column, double *seconds);
 
 /* A member of an object as text, or NULL. Borrowed. */
 const char *json_member_text(json_object *object, const char *key);
+/* The same, but "-" for NULL. */
+const char *json_member_shown(json_object *object, const char *key);
 /* A member itself, NULL also for null. Borrowed. */
 json_object *json_member_of(json_object *object, const char *key);
-/* The record that is open: STARTED, RETRY or WAITING. NULL when there is none. Borrowed. */
+/* The record that is open: STARTED, RETRY or WAITING; else the last whose command FAILED. NULL when there is
+ * none. Borrowed. */
 json_object *process_open_record(const process_view *v);
 /* The record of an ordinal, or NULL. */
 json_object *process_record(const process_view *v, int ordinal);

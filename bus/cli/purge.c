@@ -11,7 +11,7 @@
 #define CENTURY_MS 3162240000000LL
 
 typedef struct {
-    int64_t commands, audit, archives, all;
+    int64_t commands, audit, archives, processes, all;
     int batch_size;
 } purge_args;
 
@@ -27,7 +27,9 @@ static const arg_spec specs[] = {
     { "audit", ARG_DURATION, AT(audit), "AGE", .help = "audit records older than this", AGE },
     { "archives", ARG_DURATION, AT(archives), "AGE", .help = "archived messages older than this",
       AGE },
-    { "all", ARG_DURATION, AT(all), "AGE", .help = "all three", AGE },
+    { "processes", ARG_DURATION, AT(processes), "AGE",
+      .help = "processes that ended before this, with their history", AGE },
+    { "all", ARG_DURATION, AT(all), "AGE", .help = "all four", AGE },
     { "batch-size", ARG_INT, AT(batch_size), "N",
       .help = "rows of each kind in one transaction [1000]", .min = 1, .max = 100000 },
     { 0 },
@@ -39,19 +41,22 @@ static void add(cb_purge_counts *sum, const cb_purge_counts *round)
     sum->batches += round->batches;
     sum->audit += round->audit;
     sum->archives += round->archives;
+    sum->processes += round->processes;
 }
 
 static int64_t rows_of(const cb_purge_counts *counts)
 {
-    return counts->commands + counts->batches + counts->audit + counts->archives;
+    return counts->commands + counts->batches + counts->audit + counts->archives +
+           counts->processes;
 }
 
 static void report(const cli *c, const cb_purge_counts *n)
 {
     if (!c->json) {
-        printf("removed %lld commands, %lld batches, %lld audit records, %lld archived messages\n",
+        printf("removed %lld commands, %lld batches, %lld audit records, %lld archived messages, "
+               "%lld processes\n",
                (long long)n->commands, (long long)n->batches, (long long)n->audit,
-               (long long)n->archives);
+               (long long)n->archives, (long long)n->processes);
         return;
     }
     json_object *object = json_object_new_object();
@@ -59,6 +64,7 @@ static void report(const cli *c, const cb_purge_counts *n)
     json_object_object_add(object, "batches", json_object_new_int64(n->batches));
     json_object_object_add(object, "audit", json_object_new_int64(n->audit));
     json_object_object_add(object, "archives", json_object_new_int64(n->archives));
+    json_object_object_add(object, "processes", json_object_new_int64(n->processes));
     json_print_adopt(object);
 }
 
@@ -88,16 +94,17 @@ static const char *age(int64_t ms, int64_t all_ms, char *buffer, size_t size)
 static int run(cli *c, void *untyped)
 {
     const purge_args *args = untyped;
-    char commands[48], audit[48], archives[48];
+    char commands[48], audit[48], archives[48], processes[48];
     cb_purge_counts sum = { 0 };
     cb_error e = { 0 };
 
-    if (!args->commands && !args->audit && !args->archives && !args->all)
+    if (!args->commands && !args->audit && !args->archives && !args->processes && !args->all)
         return cli_usage(c, "say what may go and how old it must be, for example --all 30d");
     cb_purge_options options = {
         .commands = age(args->commands, args->all, commands, sizeof commands),
         .audit = age(args->audit, args->all, audit, sizeof audit),
         .archives = age(args->archives, args->all, archives, sizeof archives),
+        .processes = age(args->processes, args->all, processes, sizeof processes),
         .batch_size = args->batch_size,
     };
     if (!cli_connect(c, true, &e))
@@ -115,7 +122,8 @@ static int run(cli *c, void *untyped)
 
 const cli_command purge_command = {
     .verb = "purge",
-    .summary = "Removes finished commands, audit records and archived messages by age",
+    .summary =
+        "Removes finished commands and processes, audit records and archived messages by age",
     .details =
         "Works in small transactions, in rounds until nothing is left; Ctrl-C stops after one.\n"
         "A command id can be used again once its command is gone.\n",

@@ -28,9 +28,8 @@ static const struct {
     const char *name;
     const char *const sql;
 } checks[] = {
-    { "queues", cb_sql_doctor_queues },
-    { "commands", cb_sql_doctor_commands },
-    { "fleet", cb_sql_doctor_fleet },
+    { "queues", cb_sql_doctor_queues },       { "commands", cb_sql_doctor_commands },
+    { "processes", cb_sql_doctor_processes }, { "fleet", cb_sql_doctor_fleet },
     { "vacuum", cb_sql_doctor_vacuum },
 };
 

@@ -99,6 +99,11 @@ bool cb_process_load(cb_db *db, cb_rows **ret, cb_error *e)
     return rows_query(db, cb_sql_process_load, NULL, ret, e);
 }
 
+bool cb_process_figures(cb_db *db, cb_rows **ret, cb_error *e)
+{
+    return rows_query(db, cb_sql_process_figures, NULL, ret, e);
+}
+
 bool cb_process_show(cb_db *db, const char *process_id, cb_rows **ret, cb_error *e)
 {
     params p = { 0 };

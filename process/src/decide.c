@@ -7,7 +7,7 @@
 #include "json_build.h"
 
 enum {
-    MOST_UNSETTLED_CLAIMS = 5
+    MOST_UNSETTLED_CLAIMS = 10
 };
 
 static bool is(const char *a, const char *b)

@@ -88,7 +88,6 @@ static bool lists_agree(cb_process *p)
 
 static cb_flow failed(cb_process *p, const record *payment, const char *why)
 {
-    run_event(p, "COMPENSATION_FAILED", payment->name, NULL);
     record_set_text(&p->step, payment->name);
     return run_park(p, "COMPENSATION_FAILED", "the compensation of '%s' failed: %s: %s",
                     payment->name, payment->error_code ? payment->error_code : "",
@@ -113,7 +112,6 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
     payment = run_at(p, ordinal);
     switch (how) {
     case TRIED_DONE:
-        run_event(p, "COMPENSATION_SUCCESS", payment->name, NULL);
         return true;
     case TRIED_AGAIN:
         p->wake = WAKE_TIMERS;
@@ -207,7 +205,6 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         payment->dirty = true;
         record_set_text(&payment->error_code, NULL);
         record_set_text(&payment->error_message, NULL);
-        run_event(p, "COMPENSATION_SUCCESS", payment->name, NULL);
         return true;
     }
     take_error(payment, reply);

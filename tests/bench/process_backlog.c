@@ -15,8 +15,8 @@ static double number(PGconn *conn, const char *sql)
 instance process_instance(PGconn *conn, int process_slots, int slots)
 {
     static char text[8][100];
-    const char *settings[16] = { "domains.payments.handlers=pace", "domains.fx.handlers=pace",
-                                 "domains.risk.handlers=pace", "retention.commands=0" };
+    const char *settings[16] = { "domains.payments.handlers=pace", "domains.fx.handlers=booking",
+                                 "domains.risk.handlers=booking", "retention.commands=0" };
     int n = 4;
 
     snprintf(text[0], sizeof text[0], "domains.payments.concurrent-processes=%d", process_slots);

@@ -191,7 +191,11 @@ Test(hostile_queue, a_dropped_queue_stops_no_other_domain_and_comes_again) /* se
 
     cr_expect(cb_lease_extend(bus.db, "w", leases, 2, 60, &e), "%s", e.message);
     cr_expect(cb_settle(bus.db, "w", items, 2, &e), "%s", e.message);
-    cr_expect(cb_purge(bus.db, &(cb_purge_options){ "1 day", "1 day", "0 s", 10 }, &purged, &e));
+    cr_expect(
+        cb_purge(bus.db,
+                 &(cb_purge_options){
+                     .commands = "1 day", .audit = "1 day", .archives = "0 s", .batch_size = 10 },
+                 &purged, &e));
     cr_expect(cb_queue_list(bus.db, &queues, &e), "%s", e.message);
 
     for (int i = 0; i < 2; i++) {

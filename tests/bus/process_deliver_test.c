@@ -1,4 +1,5 @@
 /* Replies on their way from a queue into the inboxes of processes. */
+#include "db.h"
 #include "expect.h"
 #include "fixture.h"
 #include "parallel.h"
@@ -213,6 +214,7 @@ Test(process_deliver, leaves_the_reply_of_a_locked_process_and_waits_for_nobody)
              "BEGIN; SELECT FROM commandbus.process WHERE process_id = '%s' FOR UPDATE",
              process.text);
     test_exec(holder, sql);
+    test_exec(bus.db->conn, "SET lock_timeout = '500ms'");
 
     cb_process_look look = pay_deliver(bus.db, 60);
     expect_look(look, 1, 0, 0);

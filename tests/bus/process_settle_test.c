@@ -371,10 +371,10 @@ Test(process_settle, reads_no_more_rows_than_it_settles)
               "name) SELECT gen_random_uuid(), now(), o, 'STEP', 'COMPLETED', 's' "
               "FROM generate_series(1, 20000) o");
     test_exec(bus.conn,
-              "INSERT INTO commandbus.process SELECT gen_random_uuid(), p.batch_id, 0, NULL, 0, "
-              "NULL, NULL, NULL, NULL, now(), now(), NULL, NULL, 0, 0, 'PENDING', 'FORWARD', "
-              "p.execution_model, false, p.domain, p.process_type, NULL, NULL, NULL, "
-              "p.reply_queue, NULL, NULL, NULL, '{}', '{}' "
+              "INSERT INTO commandbus.process (process_id, created_at, updated_at, status, "
+              "execution_model, domain, process_type, reply_queue, initial_state, state) "
+              "SELECT gen_random_uuid(), now(), now(), 'PENDING', p.execution_model, p.domain, "
+              "p.process_type, p.reply_queue, '{}', '{}' "
               "FROM commandbus.process p, generate_series(1, 20000)");
     test_exec(bus.conn, "ANALYZE commandbus.process, commandbus.process_history");
     PGconn *conn = test_pq_open(bus.conninfo);

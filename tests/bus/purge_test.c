@@ -179,7 +179,9 @@ Test(purge, goes_in_small_batches_and_says_how_many_went)
     for (int i = 0; i < 5; i++)
         life_run("", "BUSINESS_RULE");
     age_everything();
-    const cb_purge_options two = { "9 days", "9 days", "9 days", 2 };
+    const cb_purge_options two = {
+        .commands = "9 days", .audit = "9 days", .archives = "9 days", .batch_size = 2
+    };
     static const int expected[][3] = { { 2, 2, 2 }, { 2, 2, 2 }, { 1, 2, 1 }, { 0, 2, 0 } };
 
     for (size_t i = 0; i < 4; i++) {

@@ -48,6 +48,9 @@ static const struct {
     { "lost_messages", "worker operator monitor" },
     { "fleet_domains", "operator monitor" },
     { "figure", "operator monitor" },
+    { "process_problems", "operator monitor" },
+    { "process_figures", "worker operator monitor" },
+    { "instant", "operator" },
 
     { "tsq_retry", "operator" },
     { "tsq_cancel", "operator" },
@@ -129,15 +132,10 @@ static const struct {
     { "process_history", "operator monitor", "error_message opening owes patch result" },
     { "process_inbox", "operator monitor", "payload" },
     { "process_event", "operator monitor", "details" },
+    { "process_audit", "operator monitor", "command_data details reply_data" },
+    { "process_state_document", "operator", "" },
     { "clock", "", "" },
-    { "process_type", "", "" },
-    { "process", "", "" },
-    { "process_history", "", "" },
-    { "process_inbox", "", "" },
-    { "process_event", "", "" },
-    { "process_event_id_seq", "", "" },
-    { "audit_id_seq", "", "" },
-    { "process_event_id_seq", "", "" },
+    { "live_process", "", "" },
 };
 
 static const char *const roles[] = { "sender", "worker", "operator", "monitor" };

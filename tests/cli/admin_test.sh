@@ -81,10 +81,10 @@ test_purge_removes_what_is_finished_and_old() {
     settle fx SUCCESS
     cb send fx Open --quiet >/dev/null
     exits 0 purge --all 30d --json
-    json . '{"commands":0,"batches":0,"audit":0,"archives":0}'
+    json . '{"commands":0,"batches":0,"audit":0,"archives":0,"processes":0}'
     same "$(count "domain = 'fx'")" 26
     exits 0 purge --commands 1ms --batch-size 10
-    prints '^removed 25 commands, 0 batches, 0 audit records, 0 archived messages$'
+    prints '^removed 25 commands, 0 batches, 0 audit records, 0 archived messages, 0 processes$'
     same "$(count "command_type = 'Done'") $(count "command_type = 'Open'")" '0 1'
     exits 0 purge --audit PT0.001S --json
     json '.audit >= 75' true

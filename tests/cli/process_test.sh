@@ -174,17 +174,18 @@ test_show_tells_the_whole_story() {
 
 test_show_has_everything_as_json() {
     local id command
-    id=$(process WAITING_FOR_ASYNC current_wait="'bookFx'" "leaving='{\"to\": \"CANCELED\"}'")
+    id=$(process WAITING_FOR_ASYNC current_wait="'bookFx'" "leaving='{\"to\": \"COMPENSATE\", \"end\": \"CANCELED\", \"code\": \"LATE\"}'")
     command=$(stuck_command "$id")
     record "$id" 0 COMMAND WAITING bookFx command_id="'$command'" domain="'fx'" command_type="'BookFx'" \
         "opening='{\"n\": 12345678901234567890123}'"
     exits 0 process show "$id" --json
-    json '[.status, .state.amount, .leaving.to, .inbox, .events, .owed]' '["WAITING_FOR_ASYNC","10.00","CANCELED",[],[],[]]'
+    json '[.status, .state.amount, .leaving.to, .inbox, .events, .owed]' '["WAITING_FOR_ASYNC","10.00","COMPENSATE",[],[],[]]'
     json '.records[0].command | [.command_id, .status, .attempts]' "[\"$command\",\"IN_TROUBLESHOOTING_QUEUE\",2]"
     json '[.records[0].command.trail[].event_type]' \
         '["SENT","RECEIVED","FAILED","RETRY_SCHEDULED","RECEIVED","MOVED_TO_TSQ"]'
     prints '12345678901234567890123'
     exits 0 process show "$id"
+    prints '^  leaving +to be CANCELED: LATE; the outcome of its command comes first$'
     prints "^  run again +commandbus tsq retry fx $command "
 }
 
@@ -374,6 +375,31 @@ test_the_choice_of_processes_is_checked() {
     exits 2 process complete
     says 'ID is missing'
     exits 2 process retry "$nobody" --deadline soon
+}
+
+# DESIGN 3, roles: operators see all and decide, monitoring sees no payloads.
+test_operators_decide_and_monitoring_looks() {
+    local id
+    id=$(process WAITING_FOR_TSQ error_code="'ROLES'")
+    (
+        export PGOPTIONS='-c role=commandbus_operator'
+        exits 0 process list --error-code ROLES
+        exits 0 process show "$id"
+        exits 0 process respond "$id" L1
+        exits 0 process retry --error-code ROLES
+        prints '^retried 1 process$'
+        exits 0 process start PaymentStep --deadline +1h
+        exits 0 fleet
+    )
+    export PGOPTIONS='-c role=commandbus_monitor'
+    exits 0 process list --status PENDING
+    prints "$id"
+    exits 0 process list --counts
+    exits 0 fleet
+    exits 1 process show "$id" --json
+    refused DENIED
+    exits 1 process start PaymentStep --json
+    refused DENIED
 }
 
 # STP.16: what is due and what is parked, beside the domains.

@@ -97,7 +97,8 @@ const cb_module *embed_set(const char *name, const cb_handler *handlers, size_t 
     cr_assert_lt(n_sets, MOST_SETS);
     cb_handler *copy = calloc(n + 1, sizeof *copy);
     cr_assert(copy);
-    memcpy(copy, handlers, n * sizeof *copy);
+    if (n > 0)
+        memcpy(copy, handlers, n * sizeof *copy);
     sets[n_sets].handlers = copy;
     sets[n_sets].module =
         (cb_module){ .abi = CB_MODULE_ABI, .name = name, .handlers = copy, .n_handlers = n };
@@ -129,8 +130,10 @@ cb_worker *embed_worker_with(const embed_options *options)
     cb_error e = { 0 };
 
     cr_assert(n_workers < MOST_WORKERS && options->n_more < MOST_DOMAINS);
-    if (!domains[0].sets && options->n_handlers > 0) {
+    if (!domains[0].sets && options->n_handlers + options->n_processes > 0) {
         own = embed_set("test", options->handlers, options->n_handlers);
+        sets[n_sets - 1].module.processes = options->processes;
+        sets[n_sets - 1].module.n_processes = options->n_processes;
         domains[0].sets = &own;
         domains[0].n_sets = 1;
     }

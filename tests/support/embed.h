@@ -30,6 +30,8 @@ void embed_close(void);
 typedef struct {
     const cb_handler *handlers; /* copied */
     size_t n_handlers;
+    const struct cb_process_type *const *processes; /* of the same set; borrowed */
+    size_t n_processes;
     cb_worker_domain_options domain;
     /* Further domains; they bring their own sets. */
     const cb_worker_domain_options *more;
@@ -40,6 +42,10 @@ typedef struct {
 #define HANDLERS(...)                                \
     .handlers = (const cb_handler[]){ __VA_ARGS__ }, \
     .n_handlers = sizeof((cb_handler[]){ __VA_ARGS__ }) / sizeof(cb_handler)
+/* PROCESSES(&payment, &refund) */
+#define PROCESSES(...)                                            \
+    .processes = (const cb_process_type *const[]){ __VA_ARGS__ }, \
+    .n_processes = sizeof((const cb_process_type *const[]){ __VA_ARGS__ }) / sizeof(void *)
 /* .domain.retry_backoff = …: BACKOFF(10, 20) */
 #define BACKOFF(...)                                         \
     .domain.retry_backoff = (const double[]){ __VA_ARGS__ }, \

@@ -36,7 +36,7 @@ test_the_version_is_three_numbers() {
 
 test_help_names_every_option_and_exit_code() {
     ends 0 --help
-    for option in --profile --config-dir --set --check-config --json --version --help; do
+    for option in --profile --config-dir --set --check-config --replay --all-running --type --json --version --help; do
         prints "^  $option "
     done
     prints '0 drained · 1 .* · 2 configuration'
@@ -58,6 +58,18 @@ test_a_value_must_be_there_once_and_only_where_it_belongs() {
     refused 2 '--version takes no value' '' --version=1
     refused 2 '--config-dir is there twice' '' --config-dir a --config-dir=b
     refused 2 '--json goes with --check-config' '' --json
+}
+
+test_a_replay_says_what_it_is_about() {
+    local id=00000000-0000-0000-0000-000000000001
+    refused 2 '--replay needs the id of a process or --all-running$' '--help' --replay
+    refused 2 '--replay needs .*, and not both$' '' --replay "$id" --all-running
+    refused 2 '--replay is there twice' '' --replay "$id" --replay "$id"
+    refused 2 '--all-running goes with --replay' '' --all-running
+    refused 2 '--type goes with --replay' '' --type Payment
+    refused 2 '--type goes with --all-running' '' --replay "$id" --type Payment
+    refused 2 'two things to do' '' --replay --all-running --check-config
+    refused 2 'no handler set .* has a process type' 'profile' --replay="$id" "${serving[@]}"
 }
 
 test_check_config_prints_every_setting_with_its_origin_and_ends() {

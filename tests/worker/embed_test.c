@@ -280,7 +280,7 @@ Test(embed, is_ready_while_it_runs_and_says_why_when_it_is_not)
 }
 
 /* DESIGN 2: one connection a purpose, whatever the concurrency. */
-Test(embed, has_about_five_connections_with_few_slots_and_with_many)
+Test(embed, has_about_six_connections_with_few_slots_and_with_many)
 {
     static const int slots[] = { 1, 200 };
 
@@ -290,7 +290,7 @@ Test(embed, has_about_five_connections_with_few_slots_and_with_many)
         await(embed_told("listen.hears") == i + 1);
         test_send(here.db, 400, NULL);
         await_value("0", "SELECT count(*) FROM pgmq.q_fx__commands");
-        cr_expect_leq(test_number(here.sql, connections, NULL), 1 + 5);
+        cr_expect_leq(test_number(here.sql, connections, NULL), 1 + 6);
         cr_expect(cb_worker_stop(w, 30));
         await_value("1", connections);
     }

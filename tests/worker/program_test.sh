@@ -75,6 +75,15 @@ test_a_port_in_use_is_refused_before_anything_is_claimed() {
 test_without_command_handlers_it_serves_no_commands() {
     start_ready a --set features.command-handlers=false
     send_commands 1 Echo '{}'
+    same "$(metric a 'commandbus_slots{domain="sample"}')" 0 'slots for commands'
+    stop_worker a
+    same "$(count "status = 'PENDING'")" 1 'commands untouched'
+}
+
+test_with_every_feature_off_it_is_idle() {
+    start_ready a --set features.command-handlers=false --set features.process-execution=false \
+        --set features.reply-processing=false
+    send_commands 1 Echo '{}'
     grep -q 'event=worker.idle' "$work/a.log" || fail 'it does not say that it is idle'
     stop_worker a
     same "$(count "status = 'PENDING'")" 1 'commands untouched'

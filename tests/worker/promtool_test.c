@@ -11,8 +11,14 @@
 static registry_entry types[] = { { .command_type = "Book\"Fx\"" },
                                   { .command_type = "Unwind\nFx" } };
 static const registry two = { types, 2 };
-static const metrics_domain domains[] = { { "fx", &two, 5 }, { "risk", &two, 7 } };
-static const metrics_now now[] = { { 4, 3, 2 }, { 0, 0, 0 } };
+static const cb_process_kind kinds[] = { { .process_type = "Pay\\ment" },
+                                         { .process_type = "Refund" } };
+static const metrics_domain domains[] = {
+    { .domain = "fx", .types = &two, .slots = 5, .kinds = kinds, .n_kinds = 2, .process_slots = 3 },
+    { .domain = "risk", .types = &two, .slots = 7 }
+};
+static const metrics_now now[] = { { .in_flight = 4, .running = 3, .overdue = 2 },
+                                   { .in_flight = 0 } };
 
 /* The installed one, or what deps put into build/tools. The caller frees it. */
 static char *find_promtool(void)
@@ -63,6 +69,22 @@ Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
         metrics_link_up(m, (link_name)i, true);
         metrics_reconnect(m, (link_name)i);
     }
+    for (int i = 0; i < 100; i++) {
+        metrics_process_claim(m, 0, 1, &(cb_process_look){ .delivered = 2, .late = 1 });
+        metrics_timer_lag(m, 0, i * 999);
+        metrics_process_run(m, 0, (size_t)i % 2,
+                            &(process_run){ .status = i % 3 ? "COMPLETED" : "WAITING_FOR_TSQ",
+                                            .steps = 2,
+                                            .took_us = i,
+                                            .age_ms = 77 });
+        metrics_process_step(m, 0, i);
+        metrics_process_settled(m, 0, i % 2);
+    }
+    metrics_figure *figures = calloc(2, sizeof *figures);
+    cr_assert(figures);
+    figures[0] = (metrics_figure){ "Refund", "PENDING", "", 7 };
+    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1 };
+    metrics_figures_adopt(m, figures, 2);
     metrics_sample(m, 0, &(cb_queue_sample){ .depth = 12, .oldest_due_seconds = 0.25 });
 
     cr_assert(metrics_render(m, now, true, "a\\b \"c\"", "1.2.3", &text, &e));

@@ -30,7 +30,7 @@ each_is_named() # names on stdin; at least $1 of them
 
 metrics()
 {
-    sed -n 's/^    { "\([a-z_]*\)", "\(counter\|gauge\|histogram\)".*/\1/p' "$source_dir"/worker/src/metrics_render.c
+    sed -n 's/^    { "\([a-z_]*\)", "\(counter\|gauge\|histogram\)".*/\1/p' "$source_dir"/worker/src/metrics*_render.c
 }
 
 # A noun and a verb in quotes; the rest of what looks like that are files and settings.
@@ -44,7 +44,7 @@ example_compiles()
 {
     sed -n '/^```c$/,/^```$/p' "$readme" | grep -v '^```' |
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c - \
-            -I"$source_dir/bus/include" -I"$source_dir/worker/include" $(pkg-config --cflags json-c libpq)
+            -I"$source_dir/bus/include" -I"$source_dir/process/include" -I"$source_dir/worker/include" $(pkg-config --cflags json-c libpq)
 }
 
 check "every metric is in the list" each_is_named 20 < <(metrics)

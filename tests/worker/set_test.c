@@ -96,7 +96,7 @@ Test(set, that_was_freed_can_be_loaded_again)
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
     expect_refused(broken, "wrong_abi",
-                   "/wrong_abi.so was built for ABI 2, this worker speaks 1: "
+                   "/wrong_abi.so was built for ABI 3, this worker speaks 2: "
                    "rebuild it against commandbus 0.");
 }
 

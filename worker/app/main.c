@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "replay.h"
 #include "serve.h"
 #include "warnings.h"
 
@@ -20,6 +21,10 @@ static ended run(const options *o, const config *c, const warnings *w, const sig
         warnings_print(w);
         config_print(c, o->json, STDOUT_FILENO);
         return ENDED_CLEAN;
+    }
+    if (o->replay) {
+        warnings_print(w);
+        return replay(c, &(replay_request){ o->replay_id, o->replay_type, o->json }, s);
     }
     warnings_log(w, &log);
     return serve(c, &log, s);

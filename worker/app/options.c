@@ -10,6 +10,7 @@
 typedef enum {
     OPTION_FLAG, /* bool */
     OPTION_TEXT, /* const char *, given once */
+    OPTION_WHAT, /* the replay: perhaps with an id */
     OPTION_LIST, /* the settings: given as often as one likes */
 } option_kind;
 
@@ -29,7 +30,14 @@ static const option known[] = {
       "one setting, stronger than files and environment; may be repeated" },
     { "--check-config", NULL, OPTION_FLAG, offsetof(options, check_config),
       "print every setting, where it comes from and the limits it gives; then end" },
-    { "--json", NULL, OPTION_FLAG, offsetof(options, json), "the same as JSON" },
+    { "--replay", "[ID]", OPTION_WHAT, 0,
+      "check a process's history against this code: executes and writes nothing" },
+    { "--all-running", NULL, OPTION_FLAG, offsetof(options, replay_all),
+      "with --replay: all that have not ended" },
+    { "--type", "T", OPTION_TEXT, offsetof(options, replay_type),
+      "with --all-running: only of this process type" },
+    { "--json", NULL, OPTION_FLAG, offsetof(options, json),
+      "what --check-config or --replay prints, as JSON" },
     { "--version", NULL, OPTION_FLAG, offsetof(options, version), "print the version and end" },
     { "--help", NULL, OPTION_FLAG, offsetof(options, help), "print this text and end" },
 };
@@ -72,6 +80,18 @@ static bool keep_text(options *o, const option *is, const char *value, cb_error 
     return true;
 }
 
+/* "--replay=ID", "--replay ID", or "--replay" with more options behind it. */
+static bool keep_replay(options *o, const char *value, char ***word, cb_error *e)
+{
+    if (o->replay)
+        return misuse(e, see_help, "--replay is there twice");
+    if (!value && **word && ***word != '-')
+        value = *(*word)++;
+    o->replay = true;
+    o->replay_id = value;
+    return true;
+}
+
 /* Takes one option with its value, which may be the next word. */
 static bool take(char ***word, options *o, cb_error *e)
 {
@@ -87,6 +107,8 @@ static bool take(char ***word, options *o, cb_error *e)
         *(bool *)((char *)o + is->at) = true;
         return true;
     }
+    if (is->kind == OPTION_WHAT)
+        return keep_replay(o, value, word, e);
     if (!value)
         value = **word ? *(*word)++ : NULL;
     if (!value)
@@ -94,6 +116,24 @@ static bool take(char ***word, options *o, cb_error *e)
     if (is->kind == OPTION_TEXT)
         return keep_text(o, is, value, e);
     o->settings[o->n_settings++] = value;
+    return true;
+}
+
+/* What goes with what. */
+static bool check(const options *o, cb_error *e)
+{
+    if (o->json && !o->check_config && !o->replay)
+        return misuse(e, see_help, "--json goes with --check-config or --replay");
+    if (o->replay && o->check_config)
+        return misuse(e, see_help, "--replay and --check-config are two things to do");
+    if ((o->replay_all || o->replay_type) && !o->replay)
+        return misuse(e, see_help, "%s goes with --replay",
+                      o->replay_all ? "--all-running" : "--type");
+    if (o->replay && !o->replay_id == !o->replay_all)
+        return misuse(e, see_help, "--replay needs the id of a process or --all-running%s",
+                      o->replay_id ? ", and not both" : "");
+    if (o->replay_type && !o->replay_all)
+        return misuse(e, see_help, "--type goes with --all-running");
     return true;
 }
 
@@ -106,9 +146,7 @@ bool options_parse(int argc, char **argv, options *ret, cb_error *e)
         if (!take(&word, ret, e))
             return false;
     }
-    if (ret->json && !ret->check_config)
-        return misuse(e, see_help, "--json goes with --check-config");
-    return true;
+    return check(ret, e);
 }
 
 void options_done(options *o)
@@ -120,7 +158,7 @@ void options_done(options *o)
 void options_help(FILE *out)
 {
     fputs("usage: commandbus-worker [options]\n\n"
-          "Claims commands of its domains, runs their handlers, settles the outcomes.\n\n",
+          "Claims commands and processes of its domains, runs them, settles what they come to.\n\n",
           out);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char left[40];
@@ -137,8 +175,10 @@ void options_help(FILE *out)
         "\n"
         "exit codes: 0 drained · 1 ended before everything was settled · 2 configuration ·\n"
         "  3 no database, or not one to work on · 4 a handler did not return\n"
+        "  of --replay: 0 nothing would diverge · 1 something would · 2 and 3 as above\n"
         "\n"
-        "example:\n"
-        "  commandbus-worker --profile ratelimited-worker --set domains.fx.concurrent-messages=4\n",
+        "examples:\n"
+        "  commandbus-worker --profile ratelimited-worker --set domains.fx.concurrent-messages=4\n"
+        "  commandbus-worker --profile payments-worker --replay --all-running\n",
         out);
 }

@@ -14,6 +14,10 @@ typedef struct {
     const char **settings; /* "path=value" of each --set; owned */
     size_t n_settings;
     bool check_config, json;
+    bool replay;
+    const char *replay_id;   /* of --replay; NULL with … */
+    bool replay_all;         /* … --all-running, */
+    const char *replay_type; /* perhaps of one type */
     bool version, help;
 } options;
 

@@ -7,6 +7,7 @@
 typedef enum {
     ENDED_CLEAN = 0,
     ENDED_UNDRAINED = 1,     /* some outcome was not settled: it is redelivered */
+    ENDED_DIVERGED = 1,      /* --replay: some process would not go on */
     ENDED_CONFIGURATION = 2, /* also what this machine cannot give */
     ENDED_NO_DATABASE = 3,   /* or not one to work on */
     ENDED_STUCK = 4,         /* a handler did not return: its thread cannot be ended otherwise */

@@ -52,6 +52,20 @@ static json_object *domain_details(served *d, int64_t settled)
     return o;
 }
 
+/* What this instance runs, by type: doctor looks for those that nobody does, or only older ones. */
+static json_object *process_versions(const cb_worker *w)
+{
+    json_object *versions = json_object_new_object();
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        const process_domain *d = &w->processes[i];
+        for (size_t k = 0; k < d->claim.n_kinds; k++)
+            json_object_object_add(versions, d->kinds[k].process_type,
+                                   json_object_new_int(d->kinds[k].version));
+    }
+    return versions;
+}
+
 static const char *state_of(const cb_worker *w)
 {
     if (atomic_load(&w->stopping))
@@ -81,6 +95,7 @@ bool keep_heartbeat(cb_worker *w, cb_error *e)
         json_object_object_add(domains, w->domains[i].name,
                                domain_details(&w->domains[i], metrics_settled(w->metrics, i)));
     json_object_object_add(details, "domains", domains);
+    json_object_object_add(details, "processes", process_versions(w));
     return cb_heartbeat(w->links[LINK_KEEP].db, w->id,
                         json_object_to_json_string_ext(details, JSON_C_TO_STRING_PLAIN), e);
 }
@@ -109,16 +124,17 @@ static bool purge(cb_worker *w, int64_t *rows, cb_error *e)
 {
     cb_purge_options options = { .commands = w->keep_commands,
                                  .audit = w->keep_audit,
-                                 .archives = w->keep_archives };
+                                 .archives = w->keep_archives,
+                                 .processes = w->keep_processes };
     cb_purge_counts counts = { 0 };
     int64_t last = 1;
 
-    if (!w->keep_commands && !w->keep_audit && !w->keep_archives)
+    if (!w->keep_commands && !w->keep_audit && !w->keep_archives && !w->keep_processes)
         return true;
     for (int i = 0; i < PURGE_ROUNDS && last > 0 && !atomic_load(&w->ending); i++) {
         if (!cb_purge(w->links[LINK_KEEP].db, &options, &counts, e))
             return false;
-        last = counts.commands + counts.batches + counts.audit + counts.archives;
+        last = counts.commands + counts.batches + counts.audit + counts.archives + counts.processes;
         *rows += last;
     }
     return true;

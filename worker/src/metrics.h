@@ -82,7 +82,7 @@ void metrics_process_released(metrics *m, size_t domain, size_t processes);
 
 /* Processes in the database, by type, status and error code. */
 typedef struct {
-    char process_type[64], status[24], error_code[64];
+    char process_type[128], status[24], error_code[128];
     int64_t count;
 } metrics_figure;
 

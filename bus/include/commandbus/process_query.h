@@ -32,6 +32,10 @@ CB_API bool cb_process_counts(cb_db *db, const cb_process_filter *filter, cb_row
  * asked every second. */
 CB_API bool cb_process_load(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
 
+/* Those that have not ended, by process_type, status and error_code: processes, oldest_due_seconds. For
+ * metrics. */
+CB_API bool cb_process_figures(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
+
 /* One process in full, as of one moment. Rows: 0 or 1. Beside its columns it has JSON arrays: `records` (each
  * with its `command` and that one's `trail`), `inbox`, `events`; and `owed`, what a compensation would undo,
  * in the order in which it would. */

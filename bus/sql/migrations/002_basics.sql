@@ -32,7 +32,7 @@ INSERT INTO commandbus.clock DEFAULT VALUES;
 
 CREATE FUNCTION commandbus.now() RETURNS timestamptz
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT clock_timestamp() + moved_by FROM commandbus.clock
+    SELECT clock_timestamp() + moved_by FROM commandbus.clock WHERE only_row
 $$;
 
 -- A UUID of version 7: ids in order of time keep index insertions on few pages, also when the

@@ -128,7 +128,7 @@ RETURNS TABLE (event text, command_id uuid, msg_id bigint, lease_no bigint, atte
                waited_us bigint, visible_at timestamptz, headers jsonb, data jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 -- Claims of a limited domain take turns. Who waits for somebody that does not go on has other domains to serve.
 SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column

@@ -105,7 +105,7 @@ CREATE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[], 
     results jsonb[] DEFAULT NULL, error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
     retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     known  commandbus.domain;

@@ -5,7 +5,7 @@
 CREATE FUNCTION commandbus.extend(domain text, worker text, command_ids uuid[], lease_nos bigint[],
     vt_seconds double precision)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     known     commandbus.domain;

@@ -16,19 +16,23 @@ BEGIN
 END
 $$;
 
--- NULL keeps that kind forever. Members of a batch go only after their batch has closed. Returns how
--- many rows went; call again until all are 0.
+-- NULL keeps that kind forever. Members of a batch go only after their batch has closed, commands of a
+-- process only after it has ended, a process with all that is known of it. Returns how many rows went, of
+-- processes themselves only; call again until all are 0.
 CREATE FUNCTION commandbus.purge(commands_older_than interval DEFAULT NULL, audit_older_than interval DEFAULT NULL,
-    archives_older_than interval DEFAULT NULL, batch_size integer DEFAULT 1000,
-    OUT commands bigint, OUT batches bigint, OUT audit bigint, OUT archives bigint)
+    archives_older_than interval DEFAULT NULL, batch_size integer DEFAULT 1000, processes_older_than interval DEFAULT NULL,
+    OUT commands bigint, OUT batches bigint, OUT audit bigint, OUT archives bigint, OUT processes bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command_cutoff timestamptz := statement_timestamp() - commands_older_than;
+    process_cutoff timestamptz := commandbus.now() - processes_older_than;
+    ended          uuid[];
     unread         uuid[];
     queue_name     text;
     gone           bigint;
 BEGIN
-    IF (batch_size > 0) IS NOT TRUE OR least(commands_older_than, audit_older_than, archives_older_than) < interval '0' THEN
+    IF (batch_size > 0) IS NOT TRUE OR least(commands_older_than, audit_older_than, archives_older_than,
+                                                 processes_older_than) < interval '0' THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'ages must not be negative and batch_size must be positive',
                                   'Correct the call; nothing was purged.');
     END IF;
@@ -41,15 +45,33 @@ BEGIN
           AND (c.batch_id IS NULL OR NOT EXISTS (
                   SELECT FROM commandbus.batch b WHERE b.batch_id = c.batch_id AND b.completed_at IS NULL))
           AND (unread IS NULL OR c.command_id <> ALL (unread))
+          AND NOT EXISTS (SELECT FROM commandbus.process p
+                          WHERE p.process_id = c.correlation_id AND p.completed_at IS NULL)
         ORDER BY c.created_at LIMIT batch_size FOR UPDATE SKIP LOCKED
     )
     DELETE FROM commandbus.command_metadata c USING finished WHERE c.ctid = finished.place;
     GET DIAGNOSTICS commands = ROW_COUNT;
 
+    -- Locked first: who holds one has it yet, and what is known of it stays with it. A run that brings one a
+    -- late response holds its lease.
+    ended := ARRAY(
+        SELECT p.process_id FROM commandbus.process p
+        WHERE p.created_at < process_cutoff AND p.completed_at < process_cutoff
+          AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())
+          AND (p.batch_id IS NULL OR NOT EXISTS (
+                  SELECT FROM commandbus.batch b WHERE b.batch_id = p.batch_id AND b.completed_at IS NULL))
+        LIMIT batch_size FOR UPDATE SKIP LOCKED);
+    DELETE FROM commandbus.process_history h WHERE h.process_id = ANY (ended);
+    DELETE FROM commandbus.process_inbox i WHERE i.process_id = ANY (ended);
+    DELETE FROM commandbus.process_event e WHERE e.process_id = ANY (ended);
+    DELETE FROM commandbus.process p WHERE p.process_id = ANY (ended);
+    GET DIAGNOSTICS processes = ROW_COUNT;
+
     WITH closed AS (
         SELECT b.ctid AS place FROM commandbus.batch b
         WHERE b.completed_at < command_cutoff
           AND NOT EXISTS (SELECT FROM commandbus.command_metadata c WHERE c.batch_id = b.batch_id)
+          AND NOT EXISTS (SELECT FROM commandbus.process p WHERE p.batch_id = b.batch_id)
         LIMIT batch_size FOR UPDATE SKIP LOCKED
     )
     DELETE FROM commandbus.batch b USING closed WHERE b.ctid = closed.place;

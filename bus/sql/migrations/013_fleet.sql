@@ -126,7 +126,7 @@ $$;
 -- waiting_seconds is how long the first due message has been due. NULLs when the queue is gone.
 CREATE FUNCTION commandbus.queue_sample(queue_name text, OUT depth bigint, OUT visible bigint,
     OUT oldest_age_seconds double precision, OUT waiting_seconds double precision, OUT total_sent bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     enough    constant bigint := 10000;
     invisible bigint;
@@ -181,7 +181,7 @@ CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(w.details -> 'domains') WHEN 'ob
 -- Leases as the database says: places of a limited domain, silent holders' too; else commands whose
 -- lease runs.
 CREATE FUNCTION commandbus.live_leases(domain text, fleet_limit integer) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     leases bigint := 0;
 BEGIN

@@ -22,7 +22,7 @@ CREATE FUNCTION commandbus.deliver_replies(reply_queue text, worker text, quanti
     grace_seconds double precision DEFAULT 60, OUT delivered bigint, OUT late bigint, OUT dead_lettered bigint,
     OUT taken bigint, OUT locked bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     queue_domain text := (SELECT r.domain FROM commandbus.reply_queue r WHERE r.queue_name = deliver_replies.reply_queue);

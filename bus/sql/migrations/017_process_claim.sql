@@ -37,7 +37,7 @@ CREATE FUNCTION commandbus.claim_processes(worker text, process_types text[], ve
     vt_seconds double precision DEFAULT 30)
 RETURNS SETOF commandbus.process_row LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment  timestamptz := commandbus.now();
@@ -79,9 +79,12 @@ BEGIN
         RETURNING p.*, due.status AS status_before, due.wake_at AS due_at
     ), batch AS MATERIALIZED (
         -- The first member claimed starts its batch; one that is locked is started by the next.
-        SELECT b.batch_id FROM commandbus.batch b
-        WHERE b.batch_id IN (SELECT c.batch_id FROM claimed c WHERE c.batch_id IS NOT NULL) AND b.status = 'PENDING'
-        ORDER BY b.batch_id FOR UPDATE OF b SKIP LOCKED
+        SELECT b.batch_id
+        FROM (SELECT DISTINCT c.batch_id FROM claimed c WHERE c.batch_id IS NOT NULL ORDER BY c.batch_id) m
+        CROSS JOIN LATERAL (
+            SELECT b.batch_id FROM commandbus.batch b WHERE b.batch_id = m.batch_id AND b.status = 'PENDING'
+            FOR UPDATE OF b SKIP LOCKED
+        ) b
     ), started AS (
         UPDATE commandbus.batch b SET status = 'IN_PROGRESS', started_at = statement_timestamp()
         FROM batch WHERE b.batch_id = batch.batch_id
@@ -106,7 +109,7 @@ $$;
 CREATE FUNCTION commandbus.next_process_wake(process_types text[], versions integer[] DEFAULT NULL,
     vt_seconds double precision DEFAULT 30)
 RETURNS double precision LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment   timestamptz := commandbus.now();
@@ -146,7 +149,7 @@ $$;
 CREATE FUNCTION commandbus.extend_processes(worker text, process_ids uuid[], lease_nos bigint[],
     vt_seconds double precision)
 RETURNS boolean[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := commandbus.now();

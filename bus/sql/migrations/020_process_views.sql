@@ -1,2 +1,148 @@
--- To come.
-SELECT 1;
+-- Processes as people and monitoring look at them.
+
+-- Those that have not ended: each has a timer or waits for an operator, so that the two small indexes find
+-- them, however many have ended. An index of its own would cost every move of every process.
+CREATE VIEW commandbus.live_process AS
+SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NOT NULL AND p.completed_at IS NULL
+UNION ALL
+SELECT p.* FROM commandbus.process p WHERE p.tsq_at IS NOT NULL AND p.wake_at IS NULL AND p.completed_at IS NULL;
+
+-- What happened to processes, one row a record or event. command_data stays empty until there is redaction.
+CREATE VIEW commandbus.process_audit AS
+SELECT p.process_id, p.domain, p.process_type, p.created_at AS at, NULL::text AS step_name, 'PROCESS_CREATED' AS event,
+       NULL::text AS entry_type, NULL::text AS step_status, NULL::integer AS attempt_number, NULL::uuid AS command_id,
+       NULL::text AS command_type, NULL::jsonb AS command_data, NULL::timestamptz AS sent_at, NULL::text AS reply_outcome,
+       NULL::jsonb AS reply_data, NULL::timestamptz AS received_at, NULL::text AS operator, NULL::jsonb AS details,
+       0 AS ordinal, NULL::text AS worker
+FROM commandbus.process p
+UNION ALL
+SELECT p.process_id, p.domain, p.process_type, h.at, h.name,
+       CASE WHEN h.kind = 'RESPONSE' THEN 'ASYNC_RESPONSE'
+            WHEN h.kind = 'OPERATOR' THEN 'OPERATOR_' || h.name
+            WHEN h.kind = 'COMPENSATION' AND h.status = 'COMPLETED' THEN 'COMPENSATION_SUCCESS'
+            ELSE h.kind || '_' || h.status END,
+       CASE h.kind WHEN 'RESPONSE' THEN 'ASYNC_RESPONSE' ELSE h.kind::text END,
+       h.status::text, h.attempts, h.command_id, h.command_type, NULL, CASE WHEN h.command_id IS NOT NULL THEN h.at END,
+       -- The command's own end if it is still there: an abandoned record does not tell it.
+       CASE WHEN h.command_id IS NULL OR h.finished_at IS NULL THEN NULL
+            ELSE coalesce((SELECT CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
+                                                WHEN 'FAILED' THEN 'FAILED' END
+                           FROM commandbus.command_metadata c WHERE c.command_id = h.command_id AND c.domain = h.domain),
+                          CASE h.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END) END,
+       CASE WHEN h.command_id IS NOT NULL OR h.kind = 'RESPONSE' THEN h.result END,
+       CASE WHEN h.kind = 'RESPONSE' THEN h.at WHEN h.command_id IS NOT NULL THEN h.finished_at END,
+       CASE WHEN h.kind = 'OPERATOR' THEN h.result ->> 'operator' END,
+       jsonb_strip_nulls(jsonb_build_object('error_code', h.error_code, 'error_message', h.error_message, 'took_ms', h.took_ms,
+           'finished_at', h.finished_at, 'timeout_at', h.timeout_at, 'during', h.during)),
+       h.ordinal, NULL
+FROM commandbus.process_history h JOIN commandbus.process p ON p.process_id = h.process_id
+UNION ALL
+SELECT p.process_id, p.domain, p.process_type, e.at, e.step_name, e.event, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, e.operator, e.details, NULL, e.worker
+FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id;
+
+-- A moment as S0's documents have it.
+CREATE FUNCTION commandbus.instant(at timestamptz) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+-- S0's state JSON: the fields of the state, and what has happened, as one document.
+CREATE VIEW commandbus.process_state_document AS
+SELECT p.process_id, p.domain, p.process_type,
+       p.state || jsonb_build_object('stepHistory', h.steps, 'waitHistory', h.waits, 'sideEffects', h.side_effects,
+           'errorCode', p.error_code, 'errorMessage', p.error_message,
+           'processDeadline', commandbus.instant(p.deadline_at)) AS document
+FROM commandbus.process p
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name,
+               'status', CASE h.status WHEN 'RETRY' THEN 'WAITING_RETRY' WHEN 'WAITING' THEN 'STARTED'
+                                       WHEN 'ABANDONED' THEN 'FAILED' ELSE h.status::text END,
+               'attemptCount', h.attempts, 'maxRetries', NULL, 'startedAt', commandbus.instant(h.at),
+               'completedAt', commandbus.instant(h.finished_at), 'requestJson', NULL,
+               'responseJson', coalesce(h.result, h.patch)::text, 'errorCode', h.error_code, 'errorMessage', h.error_message,
+               'nextRetryAt', CASE h.status WHEN 'RETRY' THEN commandbus.instant(p.next_retry_at) END)
+               ORDER BY h.ordinal) FILTER (WHERE h.kind IN ('STEP', 'COMMAND')), '[]') AS steps,
+           coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'satisfied', h.status = 'COMPLETED',
+               'recordedAt', commandbus.instant(h.at),
+               'timeout', 'PT' || trim_scale(round(extract(epoch FROM h.timeout_at - h.at), 3)) || 'S',
+               'timeoutAt', commandbus.instant(h.timeout_at))
+               ORDER BY h.ordinal) FILTER (WHERE h.kind = 'WAIT'), '[]') AS waits,
+           coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'valueJson', h.result::text,
+               'recordedAt', commandbus.instant(h.at))
+               ORDER BY h.ordinal) FILTER (WHERE h.kind = 'SIDE_EFFECT'), '[]') AS side_effects
+    FROM commandbus.process_history h WHERE h.process_id = p.process_id
+) h;
+
+-- For metrics: those that have not ended, and for how long the first due one that nobody runs has been due.
+CREATE FUNCTION commandbus.process_figures()
+RETURNS TABLE (process_type text, status text, error_code text, processes bigint, oldest_due_seconds double precision)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.process_type, p.status::text, p.error_code, count(*),
+           coalesce(max(extract(epoch FROM t.now_at - p.wake_at)) FILTER (WHERE p.wake_at <= t.now_at
+               AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision
+    FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
+    GROUP BY p.process_type, p.status, p.error_code
+    ORDER BY 1, 2, 3
+$$;
+
+-- For doctor: what is wrong with processes. `seconds` is for how long, of the worst one. A live instance
+-- may say in its heartbeat which types it runs: "processes": {"<type>": <version>}.
+CREATE FUNCTION commandbus.process_problems()
+RETURNS TABLE (problem text, process_type text, about text, processes bigint, seconds double precision)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH live AS MATERIALIZED (
+        SELECT p.process_id, p.process_type, p.domain, p.status, p.error_code, p.version, p.wake_at, p.lease_until, p.tsq_at,
+               p.updated_at, p.lease_owner, t.now_at
+        FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
+    ), said AS MATERIALIZED (
+        SELECT d.key AS process_type, max(commandbus.figure(w.details -> 'processes', d.key)) AS version
+        FROM commandbus.worker w
+        CROSS JOIN LATERAL jsonb_object_keys(CASE jsonb_typeof(w.details -> 'processes') WHEN 'object'
+                                             THEN w.details -> 'processes' ELSE '{}' END) d(key)
+        WHERE w.heartbeat_at >= statement_timestamp() - interval '60 seconds'
+        GROUP BY d.key
+    )
+    SELECT 'PARKED', l.process_type, coalesce(l.error_code, 'no code'), count(*),
+           extract(epoch FROM max(l.now_at - l.tsq_at))::double precision
+    FROM live l WHERE l.status = 'WAITING_FOR_TSQ' GROUP BY 2, 3
+    UNION ALL
+    SELECT 'NOT_SERVED', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.wake_at))
+    FROM live l WHERE l.wake_at < l.now_at - interval '60 seconds' AND l.lease_owner IS NULL GROUP BY 2, 3
+    UNION ALL
+    SELECT 'LEASE_OVER', l.process_type, l.lease_owner, count(*), extract(epoch FROM max(statement_timestamp() - l.lease_until))
+    FROM live l WHERE l.lease_owner IS NOT NULL AND l.lease_until < statement_timestamp() - interval '60 seconds' GROUP BY 2, 3
+    UNION ALL
+    -- One in the troubleshooting queue keeps its responses until an operator has decided.
+    SELECT 'UNKNOWN_RESPONSE', l.process_type, r.name, count(DISTINCT l.process_id), extract(epoch FROM max(l.now_at - r.at))
+    FROM live l CROSS JOIN LATERAL (
+        SELECT i.name, i.at FROM commandbus.process_inbox i
+        WHERE i.process_id = l.process_id AND i.kind = 'RESPONSE' AND i.at < statement_timestamp() - interval '1 hour'
+          AND l.status <> 'WAITING_FOR_TSQ'
+        UNION ALL
+        SELECT h.name, h.at FROM commandbus.process_history h
+        WHERE h.process_id = l.process_id AND h.kind = 'RESPONSE' AND h.status = 'FAILED'
+    ) r GROUP BY 2, 3
+    UNION ALL
+    SELECT 'LATE_SUCCESS', p.process_type, coalesce(e.step_name, e.details ->> 'command_id'), count(*),
+           extract(epoch FROM statement_timestamp() - min(e.at))
+    FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
+    WHERE e.event = 'LATE_REPLY' AND e.details ->> 'outcome' = 'SUCCESS' AND e.at > statement_timestamp() - interval '1 day'
+    GROUP BY 2, 3
+    UNION ALL
+    SELECT 'UNKNOWN_TYPE', l.process_type, l.domain, count(*), NULL
+    FROM live l WHERE NOT EXISTS (SELECT FROM commandbus.process_type t WHERE t.process_type = l.process_type) GROUP BY 2, 3
+    UNION ALL
+    SELECT 'NO_WORKER', l.process_type, l.domain, count(*), NULL
+    FROM live l
+    WHERE EXISTS (SELECT FROM said) AND NOT EXISTS (SELECT FROM said s WHERE s.process_type = l.process_type) GROUP BY 2, 3
+    UNION ALL
+    SELECT 'VERSION_TOO_NEW', l.process_type, 'version ' || max(l.version), count(*), NULL
+    FROM live l
+    LEFT JOIN commandbus.process_type t ON t.process_type = l.process_type
+    LEFT JOIN said s ON s.process_type = l.process_type
+    WHERE l.version > coalesce(s.version, t.version) GROUP BY 2
+    UNION ALL
+    SELECT 'LONG_REPLY', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.updated_at))
+    FROM live l WHERE l.status = 'WAITING_FOR_REPLY' AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
+$$;

@@ -63,7 +63,7 @@ GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel, c
     TO commandbus_operator;
 -- Monitoring sees what they do, not what they are about: no state, results, payloads, messages.
 GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, next_retry_at, next_wait_timeout_at,
-              deadline_at, created_at, updated_at, completed_at, tsq_at, inbox_seq, version, status, phase,
+              deadline_at, created_at, updated_at, completed_at, tsq_at, unsettled, inbox_seq, version, status, phase,
               execution_model, deadline_spent, domain, process_type, current_step, current_wait, lease_owner, reply_queue,
               error_code)
     ON commandbus.process TO commandbus_monitor;
@@ -76,3 +76,11 @@ GRANT SELECT (id, at, process_id, event, step_name, worker, operator, db_user)
 GRANT SELECT ON commandbus.process_type TO commandbus_monitor;
 GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_inbox, commandbus.process_event
     TO commandbus_operator;
+GRANT SELECT (process_id, domain, process_type, at, step_name, event, entry_type, step_status, attempt_number, command_id,
+              command_type, sent_at, reply_outcome, received_at, operator, ordinal, worker)
+    ON commandbus.process_audit TO commandbus_monitor;
+GRANT SELECT ON commandbus.process_audit, commandbus.process_state_document TO commandbus_operator;
+GRANT EXECUTE ON FUNCTION commandbus.process_figures() TO commandbus_monitor, commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.process_problems() TO commandbus_monitor;
+-- What the view of the state calls, it calls as who looks.
+GRANT EXECUTE ON FUNCTION commandbus.instant TO commandbus_operator;

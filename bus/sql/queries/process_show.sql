@@ -34,7 +34,7 @@ SELECT p.process_id, p.domain, p.process_type, p.version, p.execution_model, p.s
        (SELECT coalesce(json_agg(json_build_object('ordinal', h.ordinal, 'name', h.name, 'owes', h.owes)
                ORDER BY h.ordinal DESC), '[]')
         FROM commandbus.process_history h
-        WHERE h.process_id = p.process_id AND h.owes IS NOT NULL AND h.status = 'COMPLETED'
+        WHERE h.process_id = p.process_id AND h.owes IS NOT NULL AND h.status = 'COMPLETED' AND h.kind <> 'COMPENSATION'
           AND NOT EXISTS (SELECT FROM commandbus.process_history paid
                           WHERE paid.process_id = h.process_id AND paid.kind = 'COMPENSATION'
                             AND paid.during = h.ordinal AND paid.status = 'COMPLETED')) AS owed

@@ -1,4 +1,4 @@
-/* Processes and handlers that do nothing, for benchmarks: what is measured is the runtime. */
+/* Processes that do nothing, for benchmarks: what is measured is the runtime. */
 #include <commandbus/module.h>
 #include <commandbus/process.h>
 #include <stdio.h>
@@ -132,22 +132,4 @@ static const cb_process_type type_list[] = {
 static const cb_process_type *const types[] = { &type_list[0], &type_list[1], &type_list[2],
                                                 &type_list[3] };
 
-static cb_outcome book(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx;
-    (void)command;
-    *result = json_object_new_object();
-    json_object_object_add(*result, "contractId", json_object_new_string("FX-20261116-000042"));
-    json_object_object_add(*result, "reference", json_object_new_string("RISK-000042"));
-    return CB_SUCCESS;
-}
-
-static const cb_handler handlers[] = {
-    { "BookFx", book },
-    { "BookRisk", book },
-    { "ReleaseFx", book },
-    { "ReleaseRisk", book },
-};
-
-CB_MODULE(pace, .handlers = handlers, .n_handlers = CB_COUNT(handlers), .processes = types,
-          .n_processes = CB_COUNT(types));
+CB_MODULE(pace, .processes = types, .n_processes = CB_COUNT(types));

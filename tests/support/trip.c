@@ -1,0 +1,42 @@
+/* A small process. */
+#include "trip.h"
+
+#include "gate.h"
+
+static const cb_field fields[] = {
+    CB_FIELD(trip, steps, CB_INT),
+    CB_FIELD(trip, go, CB_BOOL),
+    CB_FIELD(trip, hotel, CB_TEXT),
+};
+const cb_fields trip_fields = { "trip", sizeof(trip), fields, sizeof fields / sizeof *fields };
+
+cb_outcome trip_step(cb_context *ctx, void *state)
+{
+    trip *t = state;
+
+    (void)ctx;
+    t->steps++;
+    return CB_SUCCESS;
+}
+
+cb_outcome trip_step_at_gate(cb_context *ctx, void *state)
+{
+    gate_pass();
+    return trip_step(ctx, state);
+}
+
+static bool take_go(void *state, json_object *payload)
+{
+    trip *t = state;
+
+    (void)payload;
+    t->go = true;
+    return true;
+}
+
+const cb_response trip_responses[1] = { { "go", take_go } };
+
+bool trip_may_go(const void *state)
+{
+    return ((const trip *)state)->go;
+}

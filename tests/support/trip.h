@@ -1,0 +1,34 @@
+/* A small process for tests of who runs processes: a trip that is planned, booked and paid. */
+#ifndef TEST_SUPPORT_TRIP_H
+#define TEST_SUPPORT_TRIP_H
+
+#include <commandbus/run.h>
+#include <stdint.h>
+
+typedef struct {
+    int64_t steps; /* that have run */
+    bool go;       /* a response said so */
+    char *hotel;   /* what a command brought */
+} trip;
+
+extern const cb_fields trip_fields;
+
+/* A step that counts itself in the state. */
+cb_outcome trip_step(cb_context *ctx, void *state);
+/* The same, but at the gate it waits. */
+cb_outcome trip_step_at_gate(cb_context *ctx, void *state);
+/* Takes the response "go". */
+extern const cb_response trip_responses[1];
+bool trip_may_go(const void *state);
+
+/* A type of domain fx: TRIP_TYPE(walk, walk_execute, .version = 2). */
+#define TRIP_TYPE(type, run, ...)                                      \
+    static const cb_process_type type = { .name = #type,               \
+                                          .domain = "fx",              \
+                                          .state = &trip_fields,       \
+                                          .responses = trip_responses, \
+                                          .n_responses = 1,            \
+                                          .execute = (run),            \
+                                          __VA_ARGS__ }
+
+#endif

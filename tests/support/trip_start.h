@@ -1,0 +1,28 @@
+/* Starting trips and looking at them, in tests with an embedded worker. */
+#ifndef TEST_SUPPORT_TRIP_START_H
+#define TEST_SUPPORT_TRIP_START_H
+
+#include <commandbus/process_request.h>
+
+#include "embed.h"
+
+static inline cb_uuid trip_start(const char *type)
+{
+    cb_error e = { 0 };
+    cb_uuid id;
+
+    cr_assert(cb_process_request_start(here.db, type, "{}", NULL, &id, &e), "%s", e.message);
+    return id;
+}
+
+#define await_process(id, expected) \
+    await_value(expected, "SELECT status FROM commandbus.process WHERE process_id = $1", (id).text)
+
+/* Columns of its row, once: expect_process(id, "PENDING 0", "status, lease_no"). */
+#define expect_process(id, expected, columns)                       \
+    expect_value(here.sql, expected,                                \
+                 "SELECT concat_ws(' ', " columns                   \
+                 ") FROM commandbus.process WHERE process_id = $1", \
+                 (id).text)
+
+#endif

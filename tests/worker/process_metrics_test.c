@@ -1,0 +1,102 @@
+/* What a worker tells of the processes that it runs. STP.16 */
+#include "embed.h"
+
+#include <stdio.h>
+
+#include "engine.h"
+#include "trip.h"
+#include "trip_start.h"
+
+TestSuite(process_metrics, .init = embed_open, .fini = embed_close);
+
+static cb_outcome refuse(cb_context *ctx, void *state)
+{
+    (void)state;
+    return cb_permanent(ctx, "NO_FUEL", "the tank is empty");
+}
+
+static cb_flow drive_execute(cb_process *p, void *state)
+{
+    trip *t = state;
+
+    CB_DO(cb_step(p, "plan", trip_step, .local = true));
+    CB_DO(cb_wait(p, "signal", trip_may_go, .timeout_ms = 60000));
+    CB_DO(cb_step(p, "drive", t->steps > 1 ? trip_step : refuse, .max_attempts = 1));
+    return CB_DONE;
+}
+TRIP_TYPE(Drive, drive_execute, .version = 3);
+
+static cb_worker *often(cb_worker *w)
+{
+    for (size_t i = 0; i < CHORES; i++)
+        w->chore_seconds[i] = 0.1;
+    return w;
+}
+
+static bool has(cb_worker *w, const char *line)
+{
+    char *text = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_worker_metrics(w, &text, &e), "%s", e.message);
+    bool found = strstr(text, line) != NULL;
+    free(text);
+    return found;
+}
+
+#define of_type "{domain=\"fx\",process_type=\"Drive\""
+
+Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
+{
+    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Drive))));
+    cb_uuid id = trip_start("Drive");
+    await_process(id, "WAITING_FOR_ASYNC");
+    await(has(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
+                 "error_code=\"\"} 1\n"));
+
+    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+    await_process(id, "WAITING_FOR_TSQ");
+
+    await(cb_worker_in_flight(w, NULL) == 0);
+    cr_expect(has(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_ASYNC\"} 1\n"));
+    cr_expect(has(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_TSQ\"} 1\n"));
+    cr_expect(has(w, "commandbus_process_run_duration_seconds_count" of_type "} 2\n"));
+    cr_expect(has(w, "commandbus_processes_claimed_total{domain=\"fx\"} 2\n"));
+    cr_expect(has(w, "commandbus_process_steps_total{domain=\"fx\"} 2\n"));
+    cr_expect(has(w, "commandbus_process_checkpoints_total{domain=\"fx\"} 1\n"));
+    cr_expect(has(w, "commandbus_process_settles_total{domain=\"fx\"} 2\n"));
+    cr_expect(has(w, "commandbus_process_timer_lag_seconds_count{domain=\"fx\"} 2\n"));
+    await(has(w, "status=\"WAITING_FOR_TSQ\",error_code=\"PERMANENT_FAILURE\"} 1\n"));
+}
+
+Test(process_metrics, the_heartbeat_says_which_processes_it_runs)
+{
+    embed_start(PROCESSES(&Drive), .domain.concurrent_messages = 4,
+                .domain.concurrent_processes = 9);
+
+    expect_value(here.sql, "9 [\"Drive\"] {\"Drive\": 3}",
+                 "SELECT concat_ws(' ', details #> '{domains,fx,process_slots}', details #> "
+                 "'{domains,fx,process_types}', details -> 'processes') FROM commandbus.worker");
+}
+
+/* BUS.10 */
+Test(process_metrics, retention_removes_processes_that_have_ended)
+{
+    cb_worker *w =
+        embed_started(often(embed_worker(PROCESSES(&Drive), .worker.keep_processes = "30 days")));
+    cb_uuid old = trip_start("Drive"), live = trip_start("Drive");
+    await_process(old, "WAITING_FOR_ASYNC");
+    await_process(live, "WAITING_FOR_ASYNC");
+    await(cb_worker_in_flight(w, NULL) == 0);
+
+    char sql[300];
+    snprintf(
+        sql, sizeof sql,
+        "UPDATE commandbus.process SET status = 'COMPLETED', wake_at = NULL, created_at = now() "
+        "- interval '40 days', completed_at = now() - interval '40 days' WHERE process_id = "
+        "'%s'",
+        old.text);
+    test_exec(here.sql, sql);
+
+    await_value(live.text, "SELECT string_agg(process_id::text, ' ') FROM commandbus.process");
+}
