@@ -280,11 +280,12 @@ static void sort_out_replies(cb_process *p)
         inbox_item *item = &p->inbox[i];
         const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
         if (item->consumed || item->kind != INBOX_REPLY ||
-            (waiting && is(id, waiting->command_id.text)))
+            (waiting && id && strcasecmp(id, waiting->command_id.text) == 0))
             continue;
         json_object *details = json_object_new_object();
         put_text(details, "command_id", id);
         put_text(details, "outcome", item->name);
+        put(details, "final", json_object_new_boolean(reply_is_final(item)));
         run_event(p, "LATE_REPLY", NULL, details);
         item->consumed = true;
     }

@@ -214,11 +214,14 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
                   int max_attempts, int timeout_seconds);
 /* The reply to this record's command that decides, final before not final. NULL: none yet. *final tells. */
 inbox_item *command_reply(cb_process *p, const record *r, bool *final);
+/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or NULL. */
+bool command_is_in_tsq(const record *r, const inbox_item *not_final);
 const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled. */
 void command_cancel(cb_process *p, const record *r, const char *reason);
+bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
 
 /* ---- leave.c ---- */

@@ -84,12 +84,11 @@ static void wait_for_outcome(cb_process *p, record *r)
 static bool is_in_tsq(cb_process *p, const record *r)
 {
     bool final;
+    const inbox_item *reply = command_reply(p, r, &final);
 
-    if (command_reply(p, r, &final) && !final) {
+    if (reply && !final)
         command_consume(p, r);
-        return true;
-    }
-    return r->command_status && strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0;
+    return command_is_in_tsq(r, reply);
 }
 
 /* True when nothing is out any more. */

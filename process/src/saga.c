@@ -191,6 +191,10 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         return false;
     }
     inbox_item *reply = command_reply(p, payment, &final);
+    if (reply && !final && !command_is_in_tsq(payment, reply)) {
+        command_consume(p, payment);
+        reply = NULL;
+    }
     if (!reply) {
         payment_is_out(p, payment);
         return false;
