@@ -73,7 +73,8 @@ struct cb_process {
     pthread_t thread;
     _Atomic whereabouts where;
     int64_t began_ms; /* our clock, at the claim */
-    double vt_seconds;
+    double
+        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
 
     /* ---- the state, as execute() sees it ---- */
     void *state;
