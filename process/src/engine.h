@@ -144,6 +144,8 @@ record *run_at(cb_process *p, int ordinal);
 
 /* ---- decide.c ---- */
 void run_decide(cb_process *p);
+/* Of a process that could not be loaded. */
+void run_decide_unreadable(cb_process *p, const char *why);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
