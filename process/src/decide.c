@@ -87,12 +87,12 @@ static bool must_wait_for_retry(const cb_process *p)
 
 static void go_on(cb_process *p)
 {
-    if (must_wait_for_retry(p))
+    if (!p->leaving && run_is_overdue(p))
+        leave_for_deadline(p);
+    else if (must_wait_for_retry(p))
         stay(p);
     else if (p->leaving)
         leave_go_on(p);
-    else if (run_is_overdue(p))
-        leave_for_deadline(p);
     else
         forward(p);
 }
