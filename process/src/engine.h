@@ -208,6 +208,8 @@ typedef enum {
 } tried;
 tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_options *options,
                const char *key_prefix);
+/* Before one that gave itself back is asked again: it must not spin. */
+extern const int64_t step_pause_ms;
 /* True when its last attempt began and nobody knows how it ended, and it may not begin again. */
 bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options);
 

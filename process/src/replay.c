@@ -66,12 +66,16 @@ bool state_accept(cb_process *p)
 
 /* ---- records ---- */
 
+static bool pass_responses_during(cb_process *p, int ordinal);
+
 /* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
  * where they stand. */
 static bool pass_between(cb_process *p, const record *r)
 {
     p->cursor++;
-    return patch_state(p, r->opening) && patch_state(p, r->patch);
+    return patch_state(p, r->opening) &&
+           (r->kind != KIND_COMPENSATION || pass_responses_during(p, r->ordinal)) &&
+           patch_state(p, r->patch);
 }
 
 /* The next record that a call must match; NULL: none, the frontier. */

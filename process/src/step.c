@@ -11,6 +11,7 @@ static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_r
 
 /* A lease that lasts for a step also lasts until the step is settled. */
 static const int64_t settle_ms = 10000;
+const int64_t step_pause_ms = 1000;
 
 static int most_attempts(const cb_step_options *o)
 {
@@ -247,7 +248,7 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
-        p->retry_ms = default_retry_ms; /* one that gives everything back must not spin */
+        p->retry_ms = step_pause_ms;
         return wait_to_retry(p, r);
     case TRIED_LOST:
         break;
