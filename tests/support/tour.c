@@ -122,6 +122,8 @@ static bool take_note(void *state, json_object *payload)
     if (!json_object_object_get_ex(payload, "word", &word))
         return false;
     add(state, json_object_get_string(word));
+    if (tour_plays.during)
+        tour_plays.during("note");
     return true;
 }
 
