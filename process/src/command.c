@@ -253,11 +253,8 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     OWNED(json_object) owes = is_undone(c) ? what_undoes(p, r, c) : NULL;
     if (is_undone(c) && !owes)
         return not_taken(p, r, "what undoes it cannot be built");
-    call_complete(p, r);
-    if (p->left) { /* the state cannot be kept */
-        r->status = RECORD_WAITING;
-        return CB_LEAVE;
-    }
+    if (!call_complete(p, r))
+        return CB_LEAVE; /* parked; the reply is there for the retry */
     r->owes = json_object_take(&owes);
     command_consume(p, r);
     register_owed(p, r, c);

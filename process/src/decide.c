@@ -24,7 +24,7 @@ static bool is_over(const char *status)
 /* As it was: nothing but what is already noted changes. */
 static void stay(cb_process *p)
 {
-    p->status = p->row->status;
+    p->status = status_word(p->row->status);
     p->retry_at = p->row->retry_ms;
     p->timeout_at = p->row->wait_timeout_ms;
     p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
@@ -36,10 +36,9 @@ static void complete(cb_process *p)
 {
     if (!p->responses_taken)
         responses_take(p, 0);
-    if (p->left)
+    if (p->left || !state_accept(p))
         return;
-    if (p->type->type->on_completed)
-        p->type->type->on_completed(p->state);
+    run_hook(p, "on_completed", p->type->type->on_completed);
     p->state_changed = true;
     run_end(p, "COMPLETED");
 }
@@ -79,18 +78,28 @@ static void forward(cb_process *p)
     }
 }
 
+/* Woken too early, or by a worker that died after it had been. */
 static bool must_wait_for_retry(const cb_process *p)
 {
     return p->row->retry_ms > run_now_ms(p) &&
-           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING"));
+           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING") ||
+            is(p->status, "EXECUTING"));
 }
 
+static void wait_for_retry(cb_process *p)
+{
+    stay(p);
+    if (is(p->status, "EXECUTING"))
+        p->status = "WAITING_FOR_RETRY";
+}
+
+/* The deadline goes before a retry: it would wake the process again at once and for ever. */
 static void go_on(cb_process *p)
 {
     if (!p->leaving && run_is_overdue(p))
         leave_for_deadline(p);
     else if (must_wait_for_retry(p))
-        stay(p);
+        wait_for_retry(p);
     else if (p->leaving)
         leave_go_on(p);
     else
@@ -307,22 +316,49 @@ static void sort_out_replies(cb_process *p)
     }
 }
 
-void run_decide(cb_process *p)
+void run_decide_unreadable(cb_process *p, const char *why)
 {
     inbox_item *request = operator_request(p);
 
     if (is_over(p->status)) {
-        responses_take_late(p);
-        if (request)
-            request->consumed = true;
         stay(p);
-    } else if (p->row->unsettled >= MOST_UNSETTLED_CLAIMS) {
-        if (request)
-            (void)record_request(p, request);
-        run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
-                 "it was claimed %d times in a row and no worker came back with an outcome: it "
-                 "seems to end its workers",
-                 p->row->unsettled);
+        return;
+    }
+    /* Answered by parking it again: the next decision must not be refused because of this one. */
+    if (request)
+        request->consumed = true;
+    run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", why);
+}
+
+/* Whatever it was claimed for: also an operator's request is not tried for ever. */
+static void park_as_deadly(cb_process *p, inbox_item *request)
+{
+    if (request)
+        (void)record_request(p, request);
+    run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+             "it was claimed %d times in a row and no worker came back with an outcome: it seems "
+             "to end its workers",
+             p->row->unsettled);
+}
+
+/* At its end nothing can be parked: a response that ends workers is recorded, but not applied. */
+static void take_late(cb_process *p, inbox_item *request, bool deadly)
+{
+    responses_take_late(p, !deadly);
+    if (request)
+        request->consumed = true;
+    stay(p);
+}
+
+void run_decide(cb_process *p)
+{
+    inbox_item *request = operator_request(p);
+    bool deadly = p->row->unsettled >= MOST_UNSETTLED_CLAIMS;
+
+    if (is_over(p->status)) {
+        take_late(p, request, deadly);
+    } else if (deadly) {
+        park_as_deadly(p, request);
     } else if (request) {
         obey(p, request);
     } else if (is(p->status, "WAITING_FOR_TSQ") && !reply_resumes(p)) {

@@ -194,12 +194,10 @@ static void finish(cb_process *p)
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));
     if (strcmp(end, "COMPLETED") == 0) {
-        if (type->on_completed)
-            type->on_completed(p->state);
+        run_hook(p, "on_completed", type->on_completed);
         run_end(p, "COMPLETED");
     } else if (strcmp(end, "CANCELED") == 0) {
-        if (type->on_canceled)
-            type->on_canceled(p->state);
+        run_hook(p, "on_canceled", type->on_canceled);
         run_end(p, "CANCELED");
     } else {
         run_end(p, "FAILED");

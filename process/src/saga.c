@@ -281,7 +281,7 @@ void saga_go_on(cb_process *p)
     const char *end = leaving_text(p, "end");
     bool canceled = end && strcmp(end, "CANCELED") == 0;
     if (canceled && p->type->type->on_canceled) {
-        p->type->type->on_canceled(p->state);
+        run_hook(p, "on_canceled", p->type->type->on_canceled);
         p->state_changed = true;
     }
     run_end(p, canceled ? "CANCELED" : "COMPENSATED");

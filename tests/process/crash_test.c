@@ -1,176 +1,215 @@
-/* A worker that dies after each durable point in turn, with replies that arrive at every moment: the end is
- * the same, each command is sent once, each function called and each compensation recorded once.
- * DESIGN 8.1, 8.3, 8.4, 8.6; STP.8, STP.9; RL.2. */
-#include "tour.h"
+/* A worker that dies at every possible moment: the process ends as if none had died, and what has an outside
+ * effect is begun at most as often as it may be. */
+#include "dying.h"
 
-/* When a reply arrives. */
-typedef enum {
-    BEFORE, /* the process is claimed: between two runs */
-    DURING, /* a run that was for something else */
-    DYING,  /* the same, and the worker dies in it */
-    TWICE,  /* between two runs, and then once more */
-} moment;
+enum {
+    STEPS = 6
+};
+static int begun[STEPS]; /* how often each function was really entered */
+static int made;
 
-static stage s;
-static const char *served_meanwhile; /* the domain to serve in the next response function */
-static bool dies;
-
-static bool is_queued(const char *domain)
+static cb_outcome work(tale *t, int i)
 {
-    return test_number(s.rig.sql,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 "
-                       "AND status = 'PENDING'",
-                       domain, NULL) > 0;
+    char word[20];
+
+    begun[i]++;
+    t->count += 1 << i;
+    snprintf(word, sizeof word, "s%d", i);
+    tale_say(t, word);
+    return CB_SUCCESS;
 }
 
-static void book_meanwhile(const char *function)
-{
-    if (strcmp(function, "note") != 0 || !served_meanwhile)
-        return;
-    tour_book(&s, served_meanwhile);
-    served_meanwhile = NULL;
-    test_exec(s.rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
-    s.crashed = dies;
-}
-
-static void serve(cb_uuid id, const char *domain, moment when)
-{
-    if (when == DURING || when == DYING) {
-        served_meanwhile = domain;
-        stage_respond(&s, id, "note", "{\"word\":\"note\"}");
-        stage_go(&s);
-        served_meanwhile = NULL;
-        if (s.crashed)
-            stage_restart(&s);
+#define STEP(i)                                          \
+    static cb_outcome s##i(cb_context *ctx, void *state) \
+    {                                                    \
+        (void)ctx;                                       \
+        return work(state, i);                           \
     }
-    if (is_queued(domain))
-        tour_book(&s, domain);
-    if (when == TWICE)
-        test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', message) "
-                             "FROM pgmq.q_payments__replies");
+STEP(0)
+STEP(1)
+STEP(2)
+STEP(3)
+STEP(4)
+STEP(5)
+
+static char *make(void *arg)
+{
+    char *text = NULL;
+
+    (void)arg;
+    return asprintf(&text, "made %d", ++made) > 0 ? text : NULL;
 }
 
-static bool has_status(cb_uuid id, const char *like)
+static bool take_go(void *state, json_object *payload)
 {
-    return test_number(s.rig.sql,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 "
-                       "AND status::text ~ $2",
-                       id.text, like, NULL) > 0;
+    (void)payload;
+    ((tale *)state)->approved = true;
+    tale_say(state, "go");
+    return true;
 }
 
-/* Plays handlers, operators and new workers until the process has ended. */
-static void drive(cb_uuid id, moment when)
+static const cb_response responses[] = { { "go", take_go } };
+
+static bool is_approved(const void *state)
 {
-    for (int i = 0; i < 50; i++) {
-        stage_go(&s);
-        if (s.crashed)
-            stage_restart(&s);
-        else if (has_status(id, "^(COMPLETED|COMPENSATED)$"))
-            return;
-        else if (has_status(id, "^WAITING_FOR_TSQ$"))
-            tour_retry(&s, id);
-        else if (is_queued("risk"))
-            serve(id, "risk", when);
-        else if (is_queued("fx"))
-            serve(id, "fx", when);
-    }
-    cr_assert_fail("it does not end");
+    return ((const tale *)state)->approved;
 }
 
-#define FORWARD                                                                  \
-    "STEP prepare COMPLETED, COMMAND bookRisk COMPLETED, STEP quote COMPLETED, " \
-    "COMMAND bookFx COMPLETED, STEP finish COMPLETED"
-#define BACK                                                          \
-    ", COMPENSATION bookFx COMPLETED, COMPENSATION quote COMPLETED, " \
-    "COMPENSATION bookRisk COMPLETED, COMPENSATION prepare COMPLETED"
+static int max_attempts;
 
-static void expect_end(cb_uuid id, bool undone)
+static cb_flow everything(cb_process *p, void *state)
 {
-    expect_status(&s, undone ? "COMPENSATED DECLINED" : "COMPLETED", id);
-    expect_value(s.rig.sql,
-                 undone ? "prepare risk quote fx finish undo_fx undo_quote undo_prepare"
-                        : "prepare risk quote fx finish completed",
-                 "SELECT replace(state ->> 'trail', ' note', '') FROM commandbus.process "
-                 "WHERE process_id = $1",
+    tale *t = state;
+    char *text = NULL;
+    cb_uuid uuid;
+
+    CB_DO(cb_step(p, "local", s0, .local = true));
+    t->count += 1000; /* by execute() itself */
+    CB_DO(cb_step(p, "first", s1, .max_attempts = max_attempts));
+    CB_DO(cb_side_effect_string(p, "text", make, NULL, &text));
+    cb_text_set(&t->note, text);
+    free(text);
+    CB_DO(cb_step(p, "second", s2, .max_attempts = max_attempts));
+    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_side_effect_uuid(p, "uuid", &uuid));
+    if (t->count % 2)
+        CB_DO(cb_step(p, "third", s3, .max_attempts = max_attempts));
+    (void)cb_version(p, "change", 1, 2);
+    CB_DO(cb_step(p, "local too", s4, .local = true));
+    CB_DO(cb_step(p, "last", s5, .max_attempts = max_attempts));
+    t->count += 10000;
+    return CB_DONE;
+}
+
+static const cb_process_type type =
+    tale_type("Everything", everything, .responses = responses, .n_responses = 1);
+
+/* The only response, however often it is sent. */
+static void answer(stage *s, cb_uuid id)
+{
+    bool accepted;
+    cb_error e;
+
+    cr_assert(cb_process_respond(s->rig.db, id.text, "go", "{}",
+                                 "6f1ab1c4-9f3d-4f5e-8a37-0c8f4f1d2a11", &accepted, &e));
+}
+
+static void expect_ended(stage *s, cb_uuid id, int at)
+{
+    static const char history[] =
+        "STEP local COMPLETED, STEP first COMPLETED, SIDE_EFFECT text COMPLETED, STEP second "
+        "COMPLETED, WAIT go COMPLETED, RESPONSE go COMPLETED, SIDE_EFFECT uuid COMPLETED, STEP "
+        "third COMPLETED, VERSION change COMPLETED, STEP local too COMPLETED, STEP last COMPLETED";
+
+    expect_status(s, "COMPLETED", id);
+    expect_state(s, "s0 s1 s2 go s3 s4 s5", id, "trail");
+    expect_state(s, "11063", id, "count");
+    if (max_attempts > 1)
+        expect_history(s, history, id);
+    expect_value(s->rig.sql, "t",
+                 "SELECT state ->> 'note' = result #>> '{}' FROM commandbus.process JOIN "
+                 "commandbus.process_history USING (process_id) WHERE process_id = $1 AND name = "
+                 "'text'",
                  id.text);
-    cr_expect_str_eq(tour_calls, undone ? "prepare quote finish undo_fx undo_quote undo_prepare"
-                                        : "prepare quote finish");
-    expect_value(s.rig.sql, undone ? FORWARD BACK : FORWARD,
-                 "SELECT string_agg(concat_ws(' ', kind, name, status), ', ' ORDER BY ordinal) "
-                 "FROM commandbus.process_history WHERE process_id = $1 "
-                 "AND kind NOT IN ('OPERATOR', 'RESPONSE')",
-                 id.text);
-    expect_value(s.rig.sql,
-                 undone ? "BookRisk COMPLETED, BookFx COMPLETED, ReleaseRisk COMPLETED"
-                        : "BookRisk COMPLETED, BookFx COMPLETED",
-                 "SELECT string_agg(command_type || ' ' || status, ', ' ORDER BY created_at) "
-                 "FROM commandbus.command_metadata WHERE correlation_id = $1",
-                 id.text);
+    for (int i = 0; i < STEPS; i++)
+        cr_expect(begun[i] >= 1 && begun[i] <= 2, "step %d was begun %d times, crash %d", i,
+                  begun[i], at);
 }
 
-/* Nothing is left anywhere; each command was sent once. */
-static void expect_nothing_left(void)
+Test(crash, after_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DESIGN 8.4 */
 {
-    stage_go(&s);
-    expect_value(s.rig.sql, "0 0 0 0",
-                 "SELECT (SELECT count(*) FROM commandbus.process_inbox) || ' ' || "
-                 "(SELECT count(*) FROM pgmq.q_payments__replies) || ' ' || "
-                 "(SELECT count(*) FROM pgmq.q_risk__commands) || ' ' || "
-                 "(SELECT count(*) FROM pgmq.q_fx__commands)");
-    expect_value(s.rig.sql, "t",
-                 "SELECT (SELECT count(*) FROM commandbus.audit WHERE event_type = 'SENT') = "
-                 "(SELECT count(*) FROM commandbus.command_metadata)");
-}
+    stage s = tale_open(&type);
+    bool crashed = true;
+    int at;
 
-static void play(moment when, bool undone)
-{
-    const char *state = undone ? "{\"decline\":true}" : "{}";
-    int last = 1;
-
-    s = tour_open(&tour_type);
-    tour_plays.during = book_meanwhile;
-    dies = when == DYING;
-    for (int k = 0; k <= last;
-         k++) { /* the first one dies not at all, and tells how many there are */
+    max_attempts = 2;
+    for (at = 1; crashed; at++) {
+        memset(begun, 0, sizeof begun);
+        cb_uuid id = stage_start(&s, "Everything", "{}");
         s.durable = 0;
-        s.crash_after = k;
-        tour_calls[0] = 0;
-        cb_uuid id = stage_start(&s, "Tour", state);
-        drive(id, when);
-        expect_end(id, undone);
-        last = k == 0 ? s.durable : last;
+        s.crash_after = at;
+        crashed = false;
+        for (int i = 0; i < 4; i++) {
+            stage_go(&s);
+            if (s.crashed) {
+                crashed = true;
+                stage_restart(&s);
+                stage_go(&s);
+            }
+            answer(&s, id);
+        }
+        expect_ended(&s, id, at);
+        for (int i = 1; i < STEPS; i++)
+            cr_expect(i == 4 || begun[i] == 1, "after a durable point nothing is repeated: %d", i);
     }
-    cr_expect_geq(last, undone ? 9 : 5);
-    expect_nothing_left();
+    cr_expect_eq(at - 2, 6, "durable points: four STARTED, one suspension, the end");
     stage_close(&s);
 }
 
-Test(crash, anywhere_on_the_way_to_the_end)
+Test(crash, before_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DESIGN 8.4 */
 {
-    play(BEFORE, false);
+    stage s = tale_open(&type);
+    int at = 0;
+    dying d;
+
+    max_attempts = 2;
+    do {
+        memset(begun, 0, sizeof begun);
+        cb_uuid id = stage_start(&s, "Everything", "{}");
+        d = (dying){ .stage = &s, .die_at = ++at };
+        for (int i = 0; i < 8; i++) {
+            if (!dying_step(&d) && i >= 2)
+                answer(&s, id);
+        }
+        expect_ended(&s, id, at);
+    } while (d.settles >= at);
+    cr_expect(at > 6);
+    stage_close(&s);
 }
 
-Test(crash, anywhere_on_the_way_there_and_back)
+Test(crash, a_step_that_may_begin_once_is_never_begun_again_by_itself) /* STP.9 */
 {
-    play(BEFORE, true);
+    stage s = tale_open(&type);
+    int at = 0, asked = 0;
+    dying d;
+
+    max_attempts = 1;
+    do {
+        memset(begun, 0, sizeof begun);
+        cb_uuid id = stage_start(&s, "Everything", "{}");
+        d = (dying){ .stage = &s, .die_at = ++at };
+        for (int i = 0; i < 8; i++) {
+            if (!dying_step(&d) && i >= 2)
+                answer(&s, id);
+            char *code = test_value(s.rig.sql,
+                                    "SELECT error_code FROM commandbus.process WHERE process_id = "
+                                    "$1 AND status = 'WAITING_FOR_TSQ'",
+                                    id.text, NULL);
+            if (*code) {
+                cr_expect_str_eq(code, "RETRIES_EXHAUSTED_CRASH_RECOVERY");
+                cr_expect(begun[1] <= 1 && begun[2] <= 1 && begun[3] <= 1 && begun[5] <= 1);
+                asked++;
+                tale_retry(&s, id);
+            }
+            free(code);
+        }
+        expect_ended(&s, id, at);
+    } while (d.settles >= at);
+    cr_expect_eq(asked, 4, "asked %d times: once for each step that was in the middle", asked);
+    stage_close(&s);
 }
 
-Test(crash, with_replies_that_arrive_during_a_run)
+Test(crash, a_lost_answer_to_a_settle_is_recognised) /* DESIGN 2: ALREADY */
 {
-    play(DURING, false);
-}
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Everything", "{\"approved\":true}");
 
-Test(crash, with_replies_that_arrive_during_a_run_and_back)
-{
-    play(DURING, true);
-}
-
-Test(crash, of_a_worker_in_whose_run_the_reply_arrives)
-{
-    play(DYING, true);
-}
-
-Test(crash, with_every_reply_twice)
-{
-    play(TWICE, true);
+    max_attempts = 2;
+    stage_go(&s);
+    expect_status(&s, "COMPLETED", id);
+    cb_process_settlement again = s.last.settlement;
+    cb_error e;
+    cr_assert(cb_process_settle(s.rig.db, s.worker, &again, 1, &e), "%s", e.message);
+    expect_verdict(CB_ALREADY, again.verdict);
+    stage_close(&s);
 }
