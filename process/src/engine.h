@@ -172,6 +172,9 @@ cb_flow call_leave(cb_process *p, departure why);
  * when there were some. */
 whereabouts function_enter(cb_process *p, const char *name);
 bool function_return(cb_process *p, whereabouts was);
+/* Fields set by an operator; false for one that there is not, or that does not take the value: nothing is
+ * changed then. */
+bool state_override(cb_process *p, json_object *overrides, cb_error *e);
 /* What the state was as of the last record. */
 void state_restore(cb_process *p);
 /* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
@@ -226,6 +229,8 @@ const char *reply_text(const inbox_item *reply, const char *key);
 void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled. */
 void command_cancel(cb_process *p, const record *r, const char *reason);
+/* Borrowed; NULL for JSON null. */
+json_object *reply_result(const inbox_item *reply);
 bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
 

@@ -37,6 +37,39 @@ void state_restore(cb_process *p)
         run_park(p, "PERMANENT_FAILURE", "no memory for its state");
 }
 
+/* True for a field of the code, or one that it does not know and the state has. */
+static bool is_field(const cb_process *p, const char *name)
+{
+    const cb_fields *fields = p->type->type->state;
+
+    for (size_t i = 0; i < fields->n_fields; i++) {
+        if (strcmp(fields->fields[i].name, name) == 0)
+            return true;
+    }
+    return p->unknown && json_object_object_get_ex(p->unknown, name, NULL);
+}
+
+bool state_override(cb_process *p, json_object *overrides, cb_error *e)
+{
+    const cb_fields *fields = p->type->type->state;
+
+    json_object_object_foreach(overrides, name, ignored)
+    {
+        (void)ignored;
+        if (!is_field(p, name))
+            return cb_fail(e, CB_INVALID_DATA, "it has no field '%.100s'", name);
+    }
+    if (!cb_fields_patch(fields, p->state, overrides, e))
+        return false;
+    json_object_object_foreach(overrides, key, value)
+    {
+        if (p->unknown && json_object_object_get_ex(p->unknown, key, NULL))
+            json_object_object_add(p->unknown, key, json_object_get(value));
+    }
+    p->state_changed = true;
+    return cb_fields_copy(fields, p->base, p->state) || cb_fail(e, CB_MEMORY, "no memory");
+}
+
 /* What changed since the last record, which from now on is the last one. NULL: nothing did. */
 static json_object *state_take_changes(cb_process *p)
 {

@@ -212,9 +212,10 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         return false;
     }
     if (final && strcmp(reply->name, "SUCCESS") == 0) {
-        command_consume(p, payment);
         payment->status = RECORD_COMPLETED;
+        payment->result = json_object_get(reply_result(reply));
         payment->dirty = true;
+        command_consume(p, payment);
         record_set_text(&payment->error_code, NULL);
         record_set_text(&payment->error_message, NULL);
         return true;
