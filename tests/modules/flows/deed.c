@@ -39,13 +39,16 @@ static bool mark(const deed *d, const char *when)
 
 void deed_die(const deed *d, const char *when)
 {
+    static const char stop[] = "stop:";
+    const char *at = d->die_at ? d->die_at : "";
     size_t n = strlen(when);
+    bool stops = strncmp(at, stop, strlen(stop)) == 0;
 
-    if (!d->die_at || strncmp(d->die_at, when, n) != 0 || d->die_at[n] != ':' ||
-        strcmp(d->die_at + n + 1, d->name) != 0)
+    at += stops ? strlen(stop) : 0;
+    if (strncmp(at, when, n) != 0 || at[n] != ':' || strcmp(at + n + 1, d->name) != 0)
         return;
     if (!d->marks || mark(d, when))
-        kill(getpid(), SIGKILL);
+        kill(getpid(), stops ? SIGSTOP : SIGKILL);
 }
 
 static void take_time(int64_t ms)
