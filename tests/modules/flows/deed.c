@@ -47,8 +47,12 @@ void deed_die(const deed *d, const char *when)
     at += stops ? strlen(stop) : 0;
     if (strncmp(at, when, n) != 0 || at[n] != ':' || strcmp(at + n + 1, d->name) != 0)
         return;
-    if (!d->marks || mark(d, when))
-        kill(getpid(), stops ? SIGSTOP : SIGKILL);
+    if (d->marks && !mark(d, when))
+        return;
+    if (stops)
+        raise(SIGSTOP); /* not kill(): that may let this thread go on for a moment */
+    else
+        kill(getpid(), SIGKILL);
 }
 
 static void take_time(int64_t ms)
