@@ -8,13 +8,15 @@ WITH process AS (
     SELECT c.* FROM commandbus.command_metadata c WHERE c.correlation_id IN (SELECT p.process_id FROM process p)
 ), made AS (
     SELECT e.process_id, e.name, count(*) AS n, count(DISTINCT e.key) AS keys FROM effect e GROUP BY 1, 2
-), deed AS ( -- what may have been made, how often, and whether it must have been
-    SELECT h.process_id, h.command_type AS name, c.attempts AS most, c.status = 'COMPLETED' AS must
+), deed AS ( -- what may have been made, how often, and whether it must have been; an operator's retry counts anew
+    SELECT h.process_id, h.command_type AS name, c.lease_no AS most, c.status = 'COMPLETED' AS must
     FROM history h JOIN command c USING (command_id, domain)
     UNION ALL
-    SELECT h.process_id, CASE h.kind WHEN 'COMPENSATION' THEN 'undoExecute' ELSE h.name END, h.attempts, h.status = 'COMPLETED'
-    FROM history h JOIN process p USING (process_id)
-    WHERE h.command_id IS NULL AND (h.kind = 'COMPENSATION' OR (h.kind = 'STEP' AND (h.name = 'execute' OR p.process_type = 'Long')))
+    SELECT h.process_id, CASE h.kind WHEN 'COMPENSATION' THEN 'undoExecute' ELSE h.name END,
+           CASE WHEN EXISTS (SELECT FROM history o WHERE o.process_id = h.process_id AND o.kind = 'OPERATOR') THEN 1000 ELSE h.attempts END,
+           h.status = 'COMPLETED'
+    FROM history h
+    WHERE h.command_id IS NULL AND (h.kind = 'COMPENSATION' OR (h.kind = 'STEP' AND (h.name = 'execute' OR h.name LIKE 'step%')))
 ), problems AS (
     SELECT format('statuses: %s, not %s', coalesce(string_agg(s.status || ' ' || s.n, ', ' ORDER BY s.status::text), 'none'), :'statuses')
     FROM (SELECT p.status, count(*) AS n FROM process p GROUP BY 1) s
