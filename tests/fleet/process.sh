@@ -4,6 +4,7 @@
 #   check_processes STATUSES      how processes ended ("COMPENSATED 1, COMPLETED 2"), and process_ledger.sql
 #   process_ledger STATUSES [DEED]  a line for everything that is wrong; a deed is undone afterwards
 #   only FEATURE                  arguments of a worker that has this feature and no other
+#   is_paused NAME                by SIGSTOP
 #   order ID                      the different effects of a process, in the order of their first
 #   commands_of ID                "BookFx 1, BookRisk 1": what it has sent
 
@@ -63,3 +64,4 @@ field() { sql "SELECT $2 FROM commandbus.process WHERE process_id = '$1'"; }
 record() { sql "SELECT concat_ws(' ', status, attempts) FROM commandbus.process_history
                 WHERE process_id = '$1' AND kind = '$2' AND name = '$3'"; }
 events_of() { sql "SELECT count(*) FROM commandbus.process_event WHERE process_id = '$1' AND event = '$2'"; }
+is_paused() { [[ $(awk '{ print $3 }' "/proc/${worker_pid[$1]}/stat") == T ]]; }

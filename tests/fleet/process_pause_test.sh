@@ -8,7 +8,6 @@
 # shellcheck source=tests/fleet/process.sh
 . "$(dirname "$0")/process.sh"
 
-is_paused() { [[ $(awk '{ print $3 }' "/proc/${worker_pid[$1]}/stat") == T ]]; }
 # wait_paused NAME: until what it runs has paused it.
 wait_paused() {
     local until=$((SECONDS + 20))
