@@ -31,22 +31,25 @@ static int within(cb_process *p, const record *r, int min, int max)
 {
     int version = json_object_get_int(r->result);
 
-    if (version < min || version > max)
-        run_park(p, "NON_DETERMINISTIC",
-                 "change '%s' was recorded as %d, but this code knows %d to %d: processes of that "
-                 "time need the code of that time",
-                 r->name, version, min, max);
-    return version;
+    if (version >= min && version <= max)
+        return version;
+    run_park(p, "NON_DETERMINISTIC",
+             "change '%s' was recorded as %d, but this code knows %d to %d: processes of that time "
+             "need the code of that time",
+             r->name, version, min, max);
+    return min; /* one that the code knows, until it leaves */
 }
 
 int cb_version(cb_process *p, const char *change, int min, int max)
 {
     record *r = NULL;
-    const record *before = atomic_load(&p->where) == IN_EXECUTE ? chosen(p, change) : NULL;
 
+    if (!change || !call_is_in_order(p, change))
+        return min;
+    const record *before = chosen(p, change);
     if (before)
         return within(p, before, min, max);
-    if (atomic_load(&p->where) == IN_EXECUTE && !is_next(p, change))
+    if (!is_next(p, change))
         return min;
     entry at = call_enter(p, KIND_VERSION, change, &r);
     if (at == PASSED)

@@ -28,6 +28,8 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     r->status = RECORD_WAITING;
     r->attempts++;
     r->dirty = true;
+    record_set_text(&r->error_code, NULL);
+    record_set_text(&r->error_message, NULL);
     put_text(o, "domain", r->domain);
     put_text(o, "command_type", r->command_type);
     put_text(o, "command_id", r->command_id.text);
@@ -73,7 +75,7 @@ static json_object *reply_result(const inbox_item *reply)
     return value;
 }
 
-static bool is_final(const inbox_item *reply)
+bool reply_is_final(const inbox_item *reply)
 {
     json_object *value = NULL;
 
@@ -107,9 +109,17 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
         if (!is_reply_to(item, r))
             continue;
         found = item;
-        *final = is_final(item);
+        *final = reply_is_final(item);
     }
     return found;
+}
+
+/* What the command says of itself goes before a reply that tells how it was once: an operator may have
+ * decided about it since. */
+bool command_is_in_tsq(const record *r, const inbox_item *not_final)
+{
+    return r->command_status ? strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0
+                             : not_final != NULL;
 }
 
 void command_consume(cb_process *p, const record *r)
@@ -185,34 +195,47 @@ static cb_flow send(cb_process *p, record *r, const command_call *c)
     return wait_for_reply(p, r);
 }
 
-/* What undoes it, with its data: decided now that its result is known. */
-static bool owe(cb_process *p, record *r, const command_call *c)
+/* What undoes it, with its data: decided now that its result is known. NULL: cannot be built. */
+static json_object *what_undoes(cb_process *p, const record *r, const command_call *c)
 {
     const cb_command_options *o = &c->options;
-    json_object *data;
+    json_object *owes = json_object_new_object(), *data;
 
-    if (!o->compensate && !o->compensate_command)
-        return true;
-    r->owes = json_object_new_object();
-    if (o->compensate) {
-        put(r->owes, "inline", json_object_new_boolean(true));
-        return true;
+    if (!owes || o->compensate) {
+        if (owes)
+            put(owes, "inline", json_object_new_boolean(true));
+        return owes;
     }
     data = o->compensate_request ? build(p, o->compensate_request, c->name)
            : json_object_is_type(r->result, json_type_object) ? json_object_get(r->result)
                                                               : json_object_new_object();
-    if (!data)
-        return false;
-    put_text(r->owes, "domain", r->domain);
-    put_text(r->owes, "command_type", o->compensate_command);
-    put(r->owes, "data", data);
-    return true;
+    if (!data) {
+        json_object_put(owes);
+        return NULL;
+    }
+    put_text(owes, "domain", r->domain);
+    put_text(owes, "command_type", o->compensate_command);
+    put(owes, "data", data);
+    return owes;
+}
+
+static bool is_undone(const command_call *c)
+{
+    return c->options.compensate || c->options.compensate_command;
 }
 
 static void register_owed(cb_process *p, const record *r, const command_call *c)
 {
-    if (c->options.compensate || c->options.compensate_command)
+    if (is_undone(c))
         saga_owe(p, r, c->options.compensate, &(cb_step_options){ 0 });
+}
+
+/* The code cannot take what has come: the record stays open and the reply where it is, for better code. */
+static cb_flow not_taken(cb_process *p, const record *r, const char *why)
+{
+    state_restore(p);
+    return run_park(p, "PERMANENT_FAILURE", "command step '%s': %s; command %s is COMPLETED",
+                    r->name, why, r->command_id.text);
 }
 
 static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const inbox_item *reply)
@@ -224,18 +247,16 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     if (function_return(p, was) || !taken) {
         state_restore(p);
         /* On the way back it is not the result that counts, but that there is something to undo. */
-        taken = p->purpose == REBUILD;
+        if (p->purpose != REBUILD)
+            return not_taken(p, r, "its result is not what the code takes");
     }
-    if (!taken)
-        return run_park(p, "PERMANENT_FAILURE",
-                        "command step '%s': its result is not what the code takes; command %s is "
-                        "COMPLETED",
-                        c->name, r->command_id.text);
+    OWNED(json_object) owes = is_undone(c) ? what_undoes(p, r, c) : NULL;
+    if (is_undone(c) && !owes)
+        return not_taken(p, r, "what undoes it cannot be built");
+    if (!call_complete(p, r))
+        return CB_LEAVE; /* parked; the reply is there for the retry */
+    r->owes = json_object_take(&owes);
     command_consume(p, r);
-    call_complete(p, r);
-    if (!owe(p, r, c))
-        return run_park(p, "PERMANENT_FAILURE", "command step '%s': what undoes it cannot be built",
-                        c->name);
     register_owed(p, r, c);
     return p->left ? CB_LEAVE : CB_NEXT;
 }
@@ -302,6 +323,8 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     command_consume(p, r);
+    if (!command_is_in_tsq(r, reply))
+        return still_out(p, r, c);
     run_wait_for(p, r);
     return run_park(p, "COMMAND_IN_TSQ",
                     "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "

@@ -24,7 +24,7 @@ static bool is_over(const char *status)
 /* As it was: nothing but what is already noted changes. */
 static void stay(cb_process *p)
 {
-    p->status = p->row->status;
+    p->status = status_word(p->row->status);
     p->retry_at = p->row->retry_ms;
     p->timeout_at = p->row->wait_timeout_ms;
     p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
@@ -36,10 +36,9 @@ static void complete(cb_process *p)
 {
     if (!p->responses_taken)
         responses_take(p, 0);
-    if (p->left)
+    if (p->left || !state_accept(p))
         return;
-    if (p->type->type->on_completed)
-        p->type->type->on_completed(p->state);
+    run_hook(p, "on_completed", p->type->type->on_completed);
     p->state_changed = true;
     run_end(p, "COMPLETED");
 }
@@ -79,20 +78,30 @@ static void forward(cb_process *p)
     }
 }
 
+/* Woken too early, or by a worker that died after it had been. */
 static bool must_wait_for_retry(const cb_process *p)
 {
     return p->row->retry_ms > run_now_ms(p) &&
-           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING"));
+           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING") ||
+            is(p->status, "EXECUTING"));
 }
 
+static void wait_for_retry(cb_process *p)
+{
+    stay(p);
+    if (is(p->status, "EXECUTING"))
+        p->status = "WAITING_FOR_RETRY";
+}
+
+/* The deadline goes before a retry: it would wake the process again at once and for ever. */
 static void go_on(cb_process *p)
 {
-    if (must_wait_for_retry(p))
-        stay(p);
+    if (!p->leaving && run_is_overdue(p))
+        leave_for_deadline(p);
+    else if (must_wait_for_retry(p))
+        wait_for_retry(p);
     else if (p->leaving)
         leave_go_on(p);
-    else if (run_is_overdue(p))
-        leave_for_deadline(p);
     else
         forward(p);
 }
@@ -271,32 +280,62 @@ static void sort_out_replies(cb_process *p)
         inbox_item *item = &p->inbox[i];
         const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
         if (item->consumed || item->kind != INBOX_REPLY ||
-            (waiting && is(id, waiting->command_id.text)))
+            (waiting && id && strcasecmp(id, waiting->command_id.text) == 0))
             continue;
         json_object *details = json_object_new_object();
         put_text(details, "command_id", id);
         put_text(details, "outcome", item->name);
+        put(details, "final", json_object_new_boolean(reply_is_final(item)));
         run_event(p, "LATE_REPLY", NULL, details);
         item->consumed = true;
     }
 }
 
-void run_decide(cb_process *p)
+void run_decide_unreadable(cb_process *p, const char *why)
 {
     inbox_item *request = operator_request(p);
 
     if (is_over(p->status)) {
-        responses_take_late(p);
-        if (request)
-            request->consumed = true;
         stay(p);
+        return;
+    }
+    /* Answered by parking it again: the next decision must not be refused because of this one. */
+    if (request)
+        request->consumed = true;
+    run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", why);
+}
+
+/* Whatever it was claimed for: also an operator's request is not tried for ever. */
+static void park_as_deadly(cb_process *p, inbox_item *request)
+{
+    if (request)
+        (void)record_request(p, request);
+    run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+             "it was claimed %d times in a row and no worker came back with an outcome: it seems "
+             "to end its workers",
+             p->row->unsettled);
+}
+
+/* At its end nothing can be parked: a response that ends workers is recorded, but not applied. */
+static void take_late(cb_process *p, inbox_item *request, bool deadly)
+{
+    responses_take_late(p, !deadly);
+    if (request)
+        request->consumed = true;
+    stay(p);
+}
+
+void run_decide(cb_process *p)
+{
+    inbox_item *request = operator_request(p);
+    bool deadly = p->row->unsettled >= MOST_UNSETTLED_CLAIMS;
+
+    if (is_over(p->status)) {
+        take_late(p, request, deadly);
+    } else if (deadly) {
+        park_as_deadly(p, request);
     } else if (request) {
         obey(p, request);
-    } else if (p->row->unsettled >= MOST_UNSETTLED_CLAIMS) {
-        run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
-                 "it was claimed %d times in a row and no worker came back with an outcome: it "
-                 "seems to end its workers",
-                 p->row->unsettled);
     } else if (is(p->status, "WAITING_FOR_TSQ") && !reply_resumes(p)) {
         stay(p);
     } else {

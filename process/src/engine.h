@@ -73,7 +73,8 @@ struct cb_process {
     pthread_t thread;
     _Atomic whereabouts where;
     int64_t began_ms; /* our clock, at the claim */
-    double vt_seconds;
+    double
+        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
 
     /* ---- the state, as execute() sees it ---- */
     void *state;
@@ -113,7 +114,8 @@ struct cb_process {
     bool deadline_spent;
     int64_t settle_no;
     char *stray; /* what somebody did with p outside of execute() */
-    char *item;  /* the text of the last settlement */
+    bool stray_told;
+    char *item; /* the text of the last settlement */
     int steps, replayed, sent;
 };
 
@@ -131,6 +133,8 @@ bool run_load(cb_process *p, cb_error *e);
 void run_clear(cb_process *p);
 /* The last whole state, as the row has it. */
 bool run_latest_state(cb_process *p, cb_error *e);
+/* The first one. */
+bool run_first_state(cb_process *p, cb_error *e);
 /* A new record at the end. NULL without memory: the process is then parked. Moves the others: pointers to
  * records end with it. */
 record *run_append(cb_process *p, record_kind kind, const char *name);
@@ -140,6 +144,8 @@ record *run_at(cb_process *p, int ordinal);
 
 /* ---- decide.c ---- */
 void run_decide(cb_process *p);
+/* Of a process that could not be loaded. */
+void run_decide_unreadable(cb_process *p, const char *why);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -151,12 +157,15 @@ typedef enum {
     NEW,     /* nothing is recorded: the frontier */
     REFUSED, /* leave execute() */
 } entry;
+/* False: the call is out of order (and that is told), or execute() is to be left. */
+bool call_is_in_order(cb_process *p, const char *name);
 /* Every call of execute() begins here. */
 entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
 /* Opens or re-opens a record at the frontier: what changed before it is its opening. */
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name);
-/* Gives it its end: what changed since is its patch. */
-void call_complete(cb_process *p, record *r);
+/* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is parked and
+ * the record has no end. */
+bool call_complete(cb_process *p, record *r);
 /* Leaves execute(). */
 cb_flow call_leave(cb_process *p, departure why);
 /* Around every function of the process but execute(): calls of p in there are refused. The second is true
@@ -165,12 +174,16 @@ whereabouts function_enter(cb_process *p, const char *name);
 bool function_return(cb_process *p, whereabouts was);
 /* What the state was as of the last record. */
 void state_restore(cb_process *p);
+/* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
+bool state_accept(cb_process *p);
 /* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
 void responses_take(cb_process *p, int during);
-/* Of a process that is at its end: applied to the state, told as late. */
-void responses_take_late(cb_process *p);
+/* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
+void responses_take_late(cb_process *p, bool apply);
 
 /* ---- outcome.c: how a run ends ---- */
+/* The same word, in static storage. */
+const char *status_word(const char *status);
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
 /* Into the troubleshooting queue. */
 cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
@@ -179,6 +192,8 @@ void run_stray(cb_process *p, const char *fmt, ...) CB_PRINTF(2, 3);
 /* Suspended: what it waits for, and until when. */
 void run_wait_for(cb_process *p, const record *r);
 void run_end(cb_process *p, const char *status);
+/* Calls a hook of the type (NULL: none). One that spoils the state has changed nothing. */
+void run_hook(cb_process *p, const char *name, void (*hook)(void *state));
 
 /* ---- step.c ---- */
 /* One attempt of a function, for steps and for compensations; the record says how it went. */
@@ -193,6 +208,8 @@ typedef enum {
 } tried;
 tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_options *options,
                const char *key_prefix);
+/* Before one that gave itself back is asked again: it must not spin. */
+extern const int64_t step_pause_ms;
 /* True when its last attempt began and nobody knows how it ended, and it may not begin again. */
 bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options);
 
@@ -202,11 +219,14 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
                   int max_attempts, int timeout_seconds);
 /* The reply to this record's command that decides, final before not final. NULL: none yet. *final tells. */
 inbox_item *command_reply(cb_process *p, const record *r, bool *final);
+/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or NULL. */
+bool command_is_in_tsq(const record *r, const inbox_item *not_final);
 const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled. */
 void command_cancel(cb_process *p, const record *r, const char *reason);
+bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
 
 /* ---- leave.c ---- */

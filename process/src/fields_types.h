@@ -22,14 +22,14 @@ typedef struct {
 /* NULL for a type that does not exist. */
 const field_type *field_type_of(cb_field_type type);
 
-static inline const void *field_in(const cb_field *field, const void *record)
+static inline const void *field_in(const cb_field *field, const void *whole)
 {
-    return (const char *)record + field->offset;
+    return (const char *)whole + field->offset;
 }
 
-static inline void *field_of(const cb_field *field, void *record)
+static inline void *field_of(const cb_field *field, void *whole)
 {
-    return (char *)record + field->offset;
+    return (char *)whole + field->offset;
 }
 
 /* ---- the types that own memory ---- */
@@ -66,5 +66,7 @@ const char *field_string(const char *text, json_object **ret);
 const char *field_text_of(json_object *value);
 /* Well-formed UTF-8: what the database takes. */
 bool field_text_is_utf8(const char *text);
+/* Puts a question mark for each byte that is not. */
+void field_text_mend(char *text);
 
 #endif

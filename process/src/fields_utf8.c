@@ -22,19 +22,41 @@ static bool second_is_fine(unsigned char first, unsigned char second)
     return second >= low && second <= high;
 }
 
+/* The bytes of the character that begins here; 0 if none does. */
+static size_t character(const unsigned char *s)
+{
+    int n = followers(*s);
+
+    if (n < 0 || (n > 0 && !second_is_fine(s[0], s[1])))
+        return 0;
+    for (int i = 2; i <= n; i++) { /* A NUL does not continue, so this never passes the end. */
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    return (size_t)n + 1;
+}
+
 bool field_text_is_utf8(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
 
     while (*s) {
-        int n = followers(*s);
-        if (n < 0 || (n > 0 && !second_is_fine(s[0], s[1])))
+        size_t n = character(s);
+        if (n == 0)
             return false;
-        for (int i = 2; i <= n; i++) { /* A NUL does not continue, so this never passes the end. */
-            if ((s[i] & 0xC0) != 0x80)
-                return false;
-        }
-        s += n + 1;
+        s += n;
     }
     return true;
+}
+
+void field_text_mend(char *text)
+{
+    unsigned char *s = (unsigned char *)text;
+
+    while (*s) {
+        size_t n = character(s);
+        if (n == 0)
+            *s = '?';
+        s += n ? n : 1;
+    }
 }

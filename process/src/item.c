@@ -18,8 +18,19 @@ static json_object *state_json(const cb_process *p)
     return o;
 }
 
+/* One that cannot be written stays as it was. */
+static void put_state(json_object *o, cb_process *p)
+{
+    json_object *state = state_json(p);
+
+    if (state)
+        put(o, "state", state);
+    else
+        run_stray(p, "the code left a state that cannot be kept");
+}
+
 /* What is said with every settle; what is left out is NULL there. */
-static void put_row(json_object *o, const cb_process *p)
+static void put_row(json_object *o, cb_process *p)
 {
     put_text(o, "process_id", p->row->process_id.text);
     put_int(o, "lease_no", p->row->lease_no);
@@ -35,7 +46,7 @@ static void put_row(json_object *o, const cb_process *p)
     put(o, "deadline_spent", json_object_new_boolean(p->deadline_spent));
     put_int(o, "seen", p->row->inbox_seq);
     if (p->state_changed)
-        put(o, "state", state_json(p));
+        put_state(o, p);
 }
 
 static void put_timers(json_object *o, const cb_process *p)
@@ -95,6 +106,14 @@ static bool put_lists(json_object *o, const cb_process *p)
     return records && consumed;
 }
 
+/* The caller's, or longer if the step that begins may take longer. */
+static double lease_seconds(const cb_process *p)
+{
+    double least = p->host->lease_seconds;
+
+    return p->step_seconds > least ? p->step_seconds : least;
+}
+
 bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
 {
     OWNED(json_object) o = json_object_new_object();
@@ -107,7 +126,7 @@ bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
     if (checkpoint)
         put(o, "checkpoint", json_object_new_boolean(true));
     if (checkpoint && p->host->lease_seconds > 0)
-        put(o, "vt_seconds", json_object_new_double(p->host->lease_seconds));
+        put(o, "vt_seconds", json_object_new_double(lease_seconds(p)));
     if (put_lists(o, p))
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
     free(p->item);

@@ -84,12 +84,11 @@ static void wait_for_outcome(cb_process *p, record *r)
 static bool is_in_tsq(cb_process *p, const record *r)
 {
     bool final;
+    const inbox_item *reply = command_reply(p, r, &final);
 
-    if (command_reply(p, r, &final) && !final) {
+    if (reply && !final)
         command_consume(p, r);
-        return true;
-    }
-    return r->command_status && strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0;
+    return command_is_in_tsq(r, reply);
 }
 
 /* True when nothing is out any more. */
@@ -162,12 +161,10 @@ static void finish(cb_process *p)
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));
     if (strcmp(end, "COMPLETED") == 0) {
-        if (type->on_completed)
-            type->on_completed(p->state);
+        run_hook(p, "on_completed", type->on_completed);
         run_end(p, "COMPLETED");
     } else if (strcmp(end, "CANCELED") == 0) {
-        if (type->on_canceled)
-            type->on_canceled(p->state);
+        run_hook(p, "on_canceled", type->on_canceled);
         run_end(p, "CANCELED");
     } else {
         run_end(p, "FAILED");
@@ -176,6 +173,7 @@ static void finish(cb_process *p)
 
 void leave_go_on(cb_process *p)
 {
+    p->deadline_spent = true; /* it is on its way already: nothing is to wake it for that */
     if (!rebuild(p))
         return;
     p->left = NOT_LEFT;

@@ -5,11 +5,33 @@
 #include <string.h>
 
 #include "engine.h"
+#include "fields_types.h"
 #include "json_build.h"
 
 enum {
     LONGEST_ERROR = 1000
 };
+
+const char *status_word(const char *status)
+{
+    static const char *const words[] = { "PENDING",
+                                         "EXECUTING",
+                                         "WAITING_FOR_REPLY",
+                                         "WAITING_FOR_ASYNC",
+                                         "WAITING_FOR_RETRY",
+                                         "WAITING_FOR_TSQ",
+                                         "COMPENSATING",
+                                         "COMPENSATED",
+                                         "COMPLETED",
+                                         "CANCELED",
+                                         "FAILED" };
+
+    for (size_t i = 0; i < CB_COUNT(words); i++) {
+        if (status && strcmp(words[i], status) == 0)
+            return words[i];
+    }
+    return "EXECUTING";
+}
 
 /* Never cut within a character of UTF-8. */
 static void cut_at_character(char *text, size_t length)
@@ -31,7 +53,10 @@ static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list
     int n = vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the texts we replace */
     if (n >= (int)sizeof text)
         cut_at_character(text, sizeof text - 1);
+    field_text_mend(text); /* in whatever encoding the code got it */
     char *code_copy = strdup(code);
+    if (code_copy)
+        field_text_mend(code_copy);
     free(p->error_code);
     p->error_code = code_copy;
     record_set_text(&p->error_message, text);
@@ -90,6 +115,7 @@ void run_stray(cb_process *p, const char *fmt, ...)
     va_end(args);
     free(p->stray);
     p->stray = text;
+    p->stray_told = false;
 }
 
 void run_wait_for(cb_process *p, const record *r)
@@ -100,6 +126,21 @@ void run_wait_for(cb_process *p, const record *r)
     p->timeout_ms = r->timeout_ms;
     p->timeout_at = r->timeout_at;
     p->wake = WAKE_TIMERS;
+}
+
+void run_hook(cb_process *p, const char *name, void (*hook)(void *state))
+{
+    cb_error e = { 0 };
+
+    if (!hook)
+        return;
+    whereabouts was = function_enter(p, name);
+    hook(p->state);
+    (void)function_return(p, was);
+    if (cb_fields_valid(p->type->type->state, p->state, &e))
+        return;
+    run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
+    state_restore(p);
 }
 
 void run_end(cb_process *p, const char *status)
@@ -117,7 +158,7 @@ cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ..
 {
     va_list args;
 
-    if (atomic_load(&p->where) != IN_EXECUTE || p->left)
+    if (!call_is_in_order(p, code ? code : "cb_business_failure"))
         return CB_LEAVE;
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "fields_types.h"
 #include "json_build.h"
 
 enum {
@@ -57,14 +58,24 @@ static json_object *state_take_changes(cb_process *p)
     return changes;
 }
 
+bool state_accept(cb_process *p)
+{
+    json_object_put(state_take_changes(p));
+    return !p->left;
+}
+
 /* ---- records ---- */
+
+static bool pass_responses_during(cb_process *p, int ordinal);
 
 /* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
  * where they stand. */
 static bool pass_between(cb_process *p, const record *r)
 {
     p->cursor++;
-    return patch_state(p, r->opening) && patch_state(p, r->patch);
+    return patch_state(p, r->opening) &&
+           (r->kind != KIND_COMPENSATION || pass_responses_during(p, r->ordinal)) &&
+           patch_state(p, r->patch);
 }
 
 /* The next record that a call must match; NULL: none, the frontier. */
@@ -135,12 +146,11 @@ cb_flow call_leave(cb_process *p, departure why)
     return CB_LEAVE;
 }
 
-/* False: the call is out of order, and that is told. */
-static bool is_in_order(cb_process *p, const char *name)
+bool call_is_in_order(cb_process *p, const char *name)
 {
     whereabouts where = atomic_load(&p->where);
 
-    if (where != OUTSIDE && !pthread_equal(p->thread, pthread_self())) {
+    if (!pthread_equal(p->thread, pthread_self())) {
         atomic_store(&p->from_abroad, true);
         return false;
     }
@@ -159,8 +169,8 @@ static bool is_in_order(cb_process *p, const char *name)
 
 static bool is_named(cb_process *p, const char *name)
 {
-    if (!name || !*name || strlen(name) > 200) {
-        run_park(p, "PERMANENT_FAILURE", "'%.50s…' is no name: 1 to 200 characters",
+    if (!name || !*name || strlen(name) > 200 || !field_text_is_utf8(name)) {
+        run_park(p, "PERMANENT_FAILURE", "'%.50s…' is no name: 1 to 200 characters of UTF-8",
                  name ? name : "");
         return false;
     }
@@ -200,7 +210,7 @@ static entry reach_frontier(cb_process *p, record *open)
 
 entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
 {
-    if (!is_in_order(p, name ? name : "") || !is_named(p, name))
+    if (!call_is_in_order(p, name ? name : "") || !is_named(p, name))
         return REFUSED;
     record *found = next_call_record(p);
     if (p->left)
@@ -244,14 +254,21 @@ record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
     return p->left ? NULL : r;
 }
 
-void call_complete(cb_process *p, record *r)
+bool call_complete(cb_process *p, record *r)
 {
+    json_object *patch = state_take_changes(p);
+
+    r->dirty = true;
+    if (p->left) {
+        json_object_put(patch);
+        return false;
+    }
     json_object_put(r->patch);
-    r->patch = state_take_changes(p);
+    r->patch = patch;
     r->status = RECORD_COMPLETED;
     record_set_text(&r->error_code, NULL);
     record_set_text(&r->error_message, NULL);
-    r->dirty = true;
+    return true;
 }
 
 /* ---- responses ---- */
@@ -266,18 +283,26 @@ static bool response_apply(cb_process *p, const inbox_item *item, record *r)
         record_set_text(&r->error_message, "the process type has no response of this name");
         return false;
     }
+    cb_error e = { .message = "the response function did not take the payload" };
     whereabouts was = function_enter(p, r->name);
     bool taken = take(p->state, item->payload);
-    if (!function_return(p, was) && taken)
+    if (!function_return(p, was) && taken && cb_fields_valid(p->type->type->state, p->state, &e))
         return true;
     state_restore(p);
     record_set_text(&r->error_code, "RESPONSE_REFUSED");
-    record_set_text(&r->error_message, "the response function did not take the payload");
+    record_set_text(&r->error_message, e.message);
+    return false;
+}
+
+static bool response_skip(record *r)
+{
+    record_set_text(&r->error_code, "RESPONSE_REFUSED");
+    record_set_text(&r->error_message, "whoever took it did not come back with an outcome");
     return false;
 }
 
 /* A record of its own, with what the code had changed before it as its opening. */
-static void response_take(cb_process *p, inbox_item *item, int during)
+static void response_take(cb_process *p, inbox_item *item, int during, bool apply)
 {
     json_object *opening = state_take_changes(p);
     record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
@@ -293,7 +318,8 @@ static void response_take(cb_process *p, inbox_item *item, int during)
     if (item->response_id)
         (void)cb_uuid_parse(item->response_id, &r->response_id);
     r->result = json_object_get(item->payload);
-    r->status = response_apply(p, item, r) ? RECORD_COMPLETED : RECORD_FAILED;
+    bool applied = apply ? response_apply(p, item, r) : response_skip(r);
+    r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
     r->patch = state_take_changes(p);
     item->consumed = true;
     p->cursor = p->n_records;
@@ -304,17 +330,17 @@ void responses_take(cb_process *p, int during)
     p->responses_taken = true;
     for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
         if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
-            response_take(p, &p->inbox[i], during);
+            response_take(p, &p->inbox[i], during, true);
     }
 }
 
-void responses_take_late(cb_process *p)
+void responses_take_late(cb_process *p, bool apply)
 {
     for (size_t i = 0; i < p->n_inbox; i++) {
         inbox_item *item = &p->inbox[i];
         if (item->kind != INBOX_RESPONSE || item->consumed)
             continue;
-        response_take(p, item, 0);
+        response_take(p, item, 0, apply);
         run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
     }
 }
@@ -324,14 +350,12 @@ void responses_take_late(cb_process *p)
 static bool start_over(cb_process *p)
 {
     cb_error e = { 0 };
-    OWNED(json_object) initial = json_tokener_parse(p->row->initial_state);
 
     p->cursor = p->n_owed = 0;
     p->left = NOT_LEFT;
     names_clear(&p->called);
-    if (!initial || !cb_fields_read(p->type->type->state, p->state, initial, NULL, &e)) {
-        run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s",
-                 initial ? e.message : "no JSON");
+    if (!run_first_state(p, &e)) {
+        run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s", e.message);
         return false;
     }
     return state_keep(p);
@@ -385,6 +409,8 @@ void run_execute(cb_process *p, purpose why)
                  "execute() returned %d without a reason: end with CB_DONE, fail with "
                  "cb_business_failure()",
                  (int)flow);
+    if (why == FORWARD && p->left && p->left != LEFT_LOST)
+        state_restore(p); /* what the code did after it was told to leave */
     if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER))
         pass_rest(p);
 }

@@ -58,16 +58,19 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
 {
     cb_process *p = &run->process;
     cb_error e = { 0 };
-    char *before = p->stray; /* by a p that was kept */
+    bool abroad = atomic_load(&p->from_abroad);
+    char *before = p->stray_told ? NULL : p->stray; /* by a p that was kept */
 
-    p->stray = NULL;
+    if (before)
+        p->stray = NULL;
     *result = (cb_run_result){ .lost = true };
     bool known = begin(p, row, host, arg, &e);
     p->stray = before;
+    atomic_store(&p->from_abroad, abroad);
     if (!known)
         return;
     if (!run_load(p, &e))
-        run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", e.message);
+        run_decide_unreadable(p, e.message);
     else
         run_decide(p);
     if (p->left != LEFT_LOST)
@@ -79,6 +82,9 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     result->replayed = p->replayed;
     result->sent = p->sent;
     result->misuse = misuse(p);
+    p->stray_told = true;
+    atomic_store(&p->from_abroad, false);
+    p->row = NULL; /* borrowed for the call */
 }
 
 bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e)
@@ -89,6 +95,7 @@ bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e)
     if (!begin(p, row, &nobody, NULL, e) || !run_load(p, e))
         return false;
     run_execute(p, CHECK);
+    p->row = NULL;
     if (p->left != LEFT_PARKED)
         return true;
     cb_fail(e, CB_OK, "%s: %s", p->error_code, p->error_message);

@@ -4,6 +4,23 @@
 #include <string.h>
 
 #include "engine.h"
+#include "fields_types.h"
+
+/* Into the record goes a copy: the maker may have kept the value, to change it later. Gives what is wrong. */
+static const char *make_value(cb_process *p, record *r, json_object *(*make)(cb_process *, void *),
+                              void *arg)
+{
+    whereabouts was = function_enter(p, r->name);
+    OWNED(json_object) value = make(p, arg);
+
+    if (function_return(p, was))
+        return "made a call of its own";
+    if (!value)
+        return "made no value";
+    json_object_put(r->result);
+    r->result = NULL;
+    return field_json_write(NULL, &value, &r->result);
+}
 
 /* Gives the recorded value (borrowed from the record), or makes it by make(arg) and records it. */
 static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb_process *, void *),
@@ -23,15 +40,11 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
     r = call_open(p, r, KIND_SIDE_EFFECT, name);
     if (!r)
         return CB_LEAVE;
-    whereabouts was = function_enter(p, r->name);
-    r->result = make(p, arg);
-    bool misused = function_return(p, was);
-    if (misused || !r->result)
-        return run_park(p, "PERMANENT_FAILURE", "side effect '%s' %s", name,
-                        misused ? "made a call of its own" : "made no value");
-    call_complete(p, r);
+    const char *wrong = make_value(p, r, make, arg);
+    if (wrong)
+        return run_park(p, "PERMANENT_FAILURE", "side effect '%s' %s", name, wrong);
     *ret = r->result;
-    return p->left ? CB_LEAVE : CB_NEXT;
+    return call_complete(p, r) ? CB_NEXT : CB_LEAVE;
 }
 
 static cb_flow wrong_type(cb_process *p, const char *name, const char *wanted)
@@ -99,8 +112,10 @@ cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *ma
     json_object *value = NULL;
 
     CB_DO(recorded(p, name, make_json, &m, &value));
-    *ret = json_object_get(value);
-    return CB_NEXT;
+    *ret = NULL; /* a copy: what the code does with it must not change what is recorded */
+    return json_object_deep_copy(value, ret, NULL) == 0
+               ? CB_NEXT
+               : run_park(p, "PERMANENT_FAILURE", "no memory for side effect '%s'", name);
 }
 
 cb_flow cb_side_effect_uuid(cb_process *p, const char *name, cb_uuid *ret)

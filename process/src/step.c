@@ -9,6 +9,10 @@
 
 static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_retry_ms = 300000;
 
+/* A lease that lasts for a step also lasts until the step is settled. */
+static const int64_t settle_ms = 10000;
+const int64_t step_pause_ms = 1000;
+
 static int most_attempts(const cb_step_options *o)
 {
     return o->max_attempts > 0 ? o->max_attempts : 1;
@@ -95,14 +99,25 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
                                 .error_message = "the step did not return within its timeout" };
 }
 
-/* Seconds of a Retry-After go before the schedule; some chance keeps retries of many apart. */
-static int64_t retry_in_ms(const cb_step_options *o, int attempt, double asked_seconds)
+/* 0 to 500: keeps the retries of many apart, also of those that failed in the same millisecond. */
+static int64_t chance_ms(const cb_process *p)
+{
+    uint64_t mixed = (uint64_t)clock_ms();
+
+    for (const char *c = p->row->process_id.text; *c; c++)
+        mixed = (mixed ^ (unsigned char)*c) * 1099511628211u; /* FNV-1a */
+    return (int64_t)((mixed >> 32) % 501);
+}
+
+/* Seconds of a Retry-After go before the schedule. */
+static int64_t retry_in_ms(const cb_process *p, const cb_step_options *o, int attempt,
+                           double asked_seconds)
 {
     int64_t ms = o->retry_delay_ms > 0 ? o->retry_delay_ms : default_retry_ms;
 
     for (int i = 1; i < attempt && ms < most_retry_ms; i++)
         ms *= 2;
-    ms += (int64_t)(clock_ms() * 7919 % 500);
+    ms += chance_ms(p);
     if (ms > most_retry_ms)
         ms = most_retry_ms;
     return asked_seconds * 1000 > (double)ms ? (int64_t)(asked_seconds * 1000) : ms;
@@ -122,8 +137,12 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     cb_outcome outcome = classified(p, out);
 
     if (outcome == CB_SUCCESS) {
-        call_complete(p, r);
-        return p->left ? TRIED_FAILED : TRIED_DONE;
+        if (call_complete(p, r))
+            return TRIED_DONE;
+        r->status = RECORD_FAILED;
+        record_set_text(&r->error_code, "PERMANENT_FAILURE");
+        record_set_text(&r->error_message, p->error_message);
+        return TRIED_FAILED;
     }
     state_restore(p);
     r->dirty = true;
@@ -136,7 +155,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     record_set_text(&r->error_message, out->error_message);
     if (outcome == CB_TRANSIENT && r->attempts < most_attempts(o)) {
         r->status = RECORD_RETRY;
-        p->retry_ms = retry_in_ms(o, r->attempts, out->retry_seconds);
+        p->retry_ms = retry_in_ms(p, o, r->attempts, out->retry_seconds);
         return TRIED_AGAIN;
     }
     r->status = RECORD_FAILED;
@@ -146,7 +165,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
 }
 
 /* Durable before anything leaves this machine. */
-static tried begin(cb_process *p, record *r, const cb_step_options *o)
+static tried begin(cb_process *p, record *r, const cb_step_options *o, int64_t timeout_ms)
 {
     r->attempts++;
     r->status = RECORD_STARTED;
@@ -155,6 +174,7 @@ static tried begin(cb_process *p, record *r, const cb_step_options *o)
         return TRIED_DONE;
     record_set_text(&p->step, r->name);
     record_set_text(&p->wait, NULL);
+    p->step_seconds = (double)(timeout_ms + settle_ms) / 1000;
     return run_checkpoint(p) ? TRIED_DONE : TRIED_LOST;
 }
 
@@ -167,10 +187,10 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
 
     if (!options->local && run_is_stopping(p))
         return TRIED_YIELDED;
-    tried begun = begin(p, r, options);
+    int64_t timeout = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
+    tried begun = begin(p, r, options, timeout);
     if (begun != TRIED_DONE)
         return begun;
-    int64_t timeout = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
     cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),
                               .correlation_id = p->row->process_id,
                               .domain = p->row->domain,
@@ -221,14 +241,14 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
         return call_leave(p, LEFT_BUSINESS);
     case TRIED_EXHAUSTED:
     case TRIED_FAILED:
+        record_set_text(&p->step, r->name);
         if (p->left)
             return CB_LEAVE;
-        record_set_text(&p->step, r->name);
         return exhausted(p, how == TRIED_EXHAUSTED ? "RETRIES_EXHAUSTED" : "PERMANENT_FAILURE", r);
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
-        p->retry_ms = default_retry_ms; /* one that gives everything back must not spin */
+        p->retry_ms = step_pause_ms;
         return wait_to_retry(p, r);
     case TRIED_LOST:
         break;

@@ -22,6 +22,8 @@ static bool is_name(const char *name)
 
 static bool check_responses(const cb_process_type *type, cb_error *e)
 {
+    if (type->n_responses > 0 && !type->responses)
+        return cb_fail(e, CB_MISUSE, "process type '%s' lacks its responses", type->name);
     for (size_t i = 0; i < type->n_responses; i++) {
         const cb_response *r = &type->responses[i];
         if (!r->name || !*r->name || !r->take)

@@ -1,12 +1,16 @@
 /* Waits: until a condition on the state holds. */
 #include "engine.h"
 
+/* Parks the process if the condition does more than to ask. */
 static bool holds(cb_process *p, cb_condition_fn *condition, const char *name)
 {
     whereabouts was = function_enter(p, name);
     bool yes = condition(p->state);
 
-    return !function_return(p, was) && yes;
+    if (!function_return(p, was))
+        return yes;
+    run_park(p, "PERMANENT_FAILURE", "wait '%s': %s", name, p->stray ? p->stray : "");
+    return false;
 }
 
 cb_flow cb_wait_with(cb_process *p, const char *name, const cb_wait_options *options)
@@ -23,10 +27,10 @@ cb_flow cb_wait_with(cb_process *p, const char *name, const cb_wait_options *opt
     r = call_open(p, r, KIND_WAIT, name);
     if (!r)
         return CB_LEAVE;
-    if (holds(p, options->condition, r->name)) {
-        call_complete(p, r);
-        return p->left ? CB_LEAVE : CB_NEXT;
-    }
+    if (holds(p, options->condition, r->name))
+        return call_complete(p, r) ? CB_NEXT : CB_LEAVE;
+    if (p->left)
+        return CB_LEAVE;
     r->status = RECORD_WAITING;
     if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
         run_event(p, "WAIT_TIMEOUT", name, NULL);

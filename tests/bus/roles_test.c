@@ -136,6 +136,8 @@ static const struct {
     { "process_state_document", "operator", "" },
     { "clock", "", "" },
     { "live_process", "", "" },
+    { "process_event_id_seq", "", "" },
+    { "audit_id_seq", "", "" },
 };
 
 static const char *const roles[] = { "sender", "worker", "operator", "monitor" };

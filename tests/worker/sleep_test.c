@@ -3,6 +3,9 @@
 
 #include <stdatomic.h>
 
+#include "clock.h"
+#include "sleep.h"
+
 TestSuite(sleeping, .init = embed_open, .fini = embed_close);
 
 static atomic_int runs;
@@ -38,4 +41,18 @@ Test(sleeping, finds_what_a_sender_committed_who_had_not_seen_the_sleeper)
     double committed = test_clock();
     await(atomic_load(&runs) == 1);
     cr_expect_lt(test_clock() - committed, 8);
+}
+
+/* STP.15: by sleeping until the next timer, whatever the poll interval. */
+Test(sleeping_at_most, until_the_next_timer_and_never_longer_than_before)
+{
+    int64_t now = now_ns();
+    sleeper s = { .poll_at = now + seconds_to_ns(3600) };
+
+    sleep_at_most(&s, 2);
+    cr_expect(s.poll_at >= now + seconds_to_ns(2) && s.poll_at < now + seconds_to_ns(100));
+
+    s.poll_at = now + seconds_to_ns(1);
+    sleep_at_most(&s, 50);
+    cr_expect_eq(s.poll_at, now + seconds_to_ns(1));
 }

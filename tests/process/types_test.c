@@ -1,0 +1,118 @@
+/* Process types: what is wrong with one is found when a program starts, not when a process runs. */
+#include "tale.h"
+
+static cb_flow nothing(cb_process *p, void *state)
+{
+    (void)p;
+    (void)state;
+    return CB_DONE;
+}
+
+static bool take_nothing(void *state, json_object *payload)
+{
+    (void)state;
+    (void)payload;
+    return true;
+}
+
+/* Opens the types; gives what is said about them, "" when nothing. */
+static const char *said(const cb_process_type *const *types, size_t n)
+{
+    static cb_error e;
+    OWNED(cb_process_types) all = NULL;
+
+    e = (cb_error){ 0 };
+    if (cb_process_types_open(types, n, NULL, 0, NULL, 0, &all, &e))
+        return "";
+    cr_expect_eq(e.code, CB_MISUSE);
+    cr_expect_null(all);
+    return e.message;
+}
+
+static void expect_refused(const char *why, cb_process_type type)
+{
+    const cb_process_type *one = &type;
+    const char *found = said(&one, 1);
+
+    cr_expect(strstr(found, why), "'%s' is not in '%s'", why, found);
+}
+
+Test(types, a_type_lacks_nothing) /* STP.1 */
+{
+    cb_process_type nameless = tale_type(NULL, nothing, .version = 0),
+                    homeless = tale_type("T", nothing, .version = 0), stateless = homeless,
+                    idle = homeless;
+    char longest[102];
+
+    homeless.domain = NULL;
+    stateless.state = NULL;
+    idle.execute = NULL;
+    memset(longest, 'n', 101);
+    longest[101] = 0;
+
+    expect_refused("is no name", nameless);
+    expect_refused("is no name", (cb_process_type)tale_type("", nothing, .version = 0));
+    expect_refused("is no name", (cb_process_type)tale_type("1st", nothing, .version = 0));
+    expect_refused("is no name", (cb_process_type)tale_type("a b", nothing, .version = 0));
+    expect_refused("is no name", (cb_process_type)tale_type(longest, nothing, .version = 0));
+    expect_refused("'T' lacks its domain", homeless);
+    expect_refused("'T' lacks its state", stateless);
+    expect_refused("'T' lacks its execute", idle);
+    expect_refused("version -1", (cb_process_type)tale_type("T", nothing, .version = -1));
+    const cb_process_type *none = NULL;
+    cr_expect(strstr(said(&none, 1), "is no name"));
+}
+
+Test(types, a_table_of_fields_is_checked) /* STP.1 */
+{
+    static const cb_field wrong[] = { { "count", CB_INT, offsetof(tale, count), 4, NULL } };
+    static const cb_fields fields = { "tale", sizeof(tale), wrong, 1 };
+    cb_process_type type = tale_type("T", nothing, .version = 0);
+
+    type.state = &fields;
+
+    expect_refused("checking the state of process type 'T'", type);
+    expect_refused("count", type);
+}
+
+Test(types, a_table_of_responses_is_checked) /* STP.1 */
+{
+    static const cb_response twice[] = { { "L1", take_nothing }, { "L1", take_nothing } };
+    static const cb_response nameless[] = { { "L1", take_nothing }, { "", take_nothing } };
+    static const cb_response idle[] = { { "L1", NULL } };
+
+    expect_refused("has response 'L1' twice",
+                   (cb_process_type)tale_type("T", nothing, .responses = twice, .n_responses = 2));
+    expect_refused(
+        "response 2 of process type 'T' lacks a name",
+        (cb_process_type)tale_type("T", nothing, .responses = nameless, .n_responses = 2));
+    expect_refused("response 1 of process type 'T' lacks a function",
+                   (cb_process_type)tale_type("T", nothing, .responses = idle, .n_responses = 1));
+    expect_refused("lacks its responses",
+                   (cb_process_type)tale_type("T", nothing, .n_responses = 1));
+}
+
+Test(types, each_stands_once_and_is_registered_with_its_version) /* STP.1 */
+{
+    static const cb_process_type a = tale_type("A", nothing, .version = 0),
+                                 b = tale_type("B-2.x_", nothing, .version = 7,
+                                               .reply_queue = "b__replies");
+    const cb_process_type *both[] = { &a, &b }, *twice[] = { &a, &b, &a };
+    static const cb_type_setting settings[] = { { .process_type = "A",
+                                                  .reply_queue = "a__replies" } };
+    OWNED(cb_process_types) all = NULL;
+    cb_error e;
+
+    cr_expect(strstr(said(twice, 3), "'A' is there twice"));
+
+    cr_assert(cb_process_types_open(both, 2, NULL, 0, settings, 1, &all, &e));
+    cr_assert_eq(cb_process_types_count(all), 2);
+    const cb_process_kind *kinds = cb_process_types_kinds(all);
+    cr_expect_str_eq(kinds[0].process_type, "A");
+    cr_expect_eq(kinds[0].version, 1);
+    cr_expect_str_eq(kinds[0].reply_queue, "a__replies");
+    cr_expect_str_eq(kinds[1].domain, "payments");
+    cr_expect_eq(kinds[1].version, 7);
+    cr_expect_str_eq(kinds[1].reply_queue, "b__replies");
+    cr_expect_eq(kinds[1].step_based, false);
+}
