@@ -67,11 +67,16 @@ bool state_accept(cb_process *p)
 /* ---- records ---- */
 
 /* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
- * where they stand. */
+ * where they stand, and is recorded: what the code has changed before it is not, yet. */
 static bool pass_between(cb_process *p, const record *r)
 {
+    cb_error e;
+
     p->cursor++;
-    return patch_state(p, r->opening) && patch_state(p, r->patch);
+    if (!patch_state(p, r->opening) || !patch_state(p, r->patch))
+        return false;
+    return cb_fields_patch(p->type->type->state, p->base, r->opening, &e) &&
+           cb_fields_patch(p->type->type->state, p->base, r->patch, &e);
 }
 
 /* The next record that a call must match; NULL: none, the frontier. */
@@ -407,6 +412,8 @@ void run_execute(cb_process *p, purpose why)
                  (int)flow);
     if (why == FORWARD && p->left && p->left != LEFT_LOST)
         state_restore(p); /* what the code did after it was told to leave */
-    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER))
+    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER)) {
+        state_restore(p); /* the same: nobody records it any more */
         pass_rest(p);
+    }
 }
