@@ -28,6 +28,8 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     r->status = RECORD_WAITING;
     r->attempts++;
     r->dirty = true;
+    record_set_text(&r->error_code, NULL);
+    record_set_text(&r->error_message, NULL);
     put_text(o, "domain", r->domain);
     put_text(o, "command_type", r->command_type);
     put_text(o, "command_id", r->command_id.text);

@@ -291,6 +291,20 @@ static void sort_out_replies(cb_process *p)
     }
 }
 
+void run_decide_unreadable(cb_process *p, const char *why)
+{
+    inbox_item *request = operator_request(p);
+
+    if (is_over(p->status)) {
+        stay(p);
+        return;
+    }
+    /* Answered by parking it again: the next decision must not be refused because of this one. */
+    if (request)
+        request->consumed = true;
+    run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", why);
+}
+
 /* Whatever it was claimed for: also an operator's request is not tried for ever. */
 static void park_as_deadly(cb_process *p, inbox_item *request)
 {

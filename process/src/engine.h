@@ -73,7 +73,8 @@ struct cb_process {
     pthread_t thread;
     _Atomic whereabouts where;
     int64_t began_ms; /* our clock, at the claim */
-    double vt_seconds;
+    double
+        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
 
     /* ---- the state, as execute() sees it ---- */
     void *state;
@@ -143,6 +144,8 @@ record *run_at(cb_process *p, int ordinal);
 
 /* ---- decide.c ---- */
 void run_decide(cb_process *p);
+/* Of a process that could not be loaded. */
+void run_decide_unreadable(cb_process *p, const char *why);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -205,6 +208,8 @@ typedef enum {
 } tried;
 tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_options *options,
                const char *key_prefix);
+/* Before one that gave itself back is asked again: it must not spin. */
+extern const int64_t step_pause_ms;
 /* True when its last attempt began and nobody knows how it ended, and it may not begin again. */
 bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options);
 

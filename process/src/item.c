@@ -106,6 +106,14 @@ static bool put_lists(json_object *o, const cb_process *p)
     return records && consumed;
 }
 
+/* The caller's, or longer if the step that begins may take longer. */
+static double lease_seconds(const cb_process *p)
+{
+    double least = p->host->lease_seconds;
+
+    return p->step_seconds > least ? p->step_seconds : least;
+}
+
 bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
 {
     OWNED(json_object) o = json_object_new_object();
@@ -118,7 +126,7 @@ bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
     if (checkpoint)
         put(o, "checkpoint", json_object_new_boolean(true));
     if (checkpoint && p->host->lease_seconds > 0)
-        put(o, "vt_seconds", json_object_new_double(p->host->lease_seconds));
+        put(o, "vt_seconds", json_object_new_double(lease_seconds(p)));
     if (put_lists(o, p))
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
     free(p->item);

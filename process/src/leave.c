@@ -173,6 +173,7 @@ static void finish(cb_process *p)
 
 void leave_go_on(cb_process *p)
 {
+    p->deadline_spent = true; /* it is on its way already: nothing is to wake it for that */
     if (!rebuild(p))
         return;
     p->left = NOT_LEFT;

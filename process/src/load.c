@@ -136,7 +136,7 @@ bool run_load(cb_process *p, cb_error *e)
         !record_set_text(&p->error_code, p->row->error_code) ||
         !record_set_text(&p->error_message, p->row->error_message))
         return cb_fail(e, CB_MEMORY, "no memory for a run");
-    return make_states(p, e) && load_records(p, e) && load_inbox(p, e) && run_latest_state(p, e);
+    return load_inbox(p, e) && make_states(p, e) && load_records(p, e) && run_latest_state(p, e);
 }
 
 static void free_texts(cb_process *p)

@@ -66,17 +66,23 @@ bool state_accept(cb_process *p)
 
 /* ---- records ---- */
 
+static bool pass_responses_during(cb_process *p, int ordinal);
+
+/* What is recorded: the base that changes of the code are told from has it too. */
+static bool patch_both(cb_process *p, json_object *patch)
+{
+    return patch_state(p, patch) &&
+           cb_fields_patch(p->type->type->state, p->base, patch, &(cb_error){ 0 });
+}
+
 /* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
- * where they stand, and is recorded: what the code has changed before it is not, yet. */
+ * where they stand. What the code has changed before is not recorded by that. */
 static bool pass_between(cb_process *p, const record *r)
 {
-    cb_error e;
-
     p->cursor++;
-    if (!patch_state(p, r->opening) || !patch_state(p, r->patch))
-        return false;
-    return cb_fields_patch(p->type->type->state, p->base, r->opening, &e) &&
-           cb_fields_patch(p->type->type->state, p->base, r->patch, &e);
+    return patch_both(p, r->opening) &&
+           (r->kind != KIND_COMPENSATION || pass_responses_during(p, r->ordinal)) &&
+           patch_both(p, r->patch);
 }
 
 /* The next record that a call must match; NULL: none, the frontier. */

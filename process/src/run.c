@@ -70,7 +70,7 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     if (!known)
         return;
     if (!run_load(p, &e))
-        run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", e.message);
+        run_decide_unreadable(p, e.message);
     else
         run_decide(p);
     if (p->left != LEFT_LOST)

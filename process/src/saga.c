@@ -42,6 +42,17 @@ static record *payment_of(cb_process *p, int ordinal)
     return NULL;
 }
 
+/* The compensation that was begun and has no end: its ordinal, or 0. */
+static int open_payment(const cb_process *p)
+{
+    for (size_t i = p->n_records; i > 0; i--) {
+        const record *r = &p->records[i - 1];
+        if (r->kind == KIND_COMPENSATION)
+            return record_is_open(r) ? r->ordinal : 0;
+    }
+    return 0;
+}
+
 static record *last_unpaid(cb_process *p)
 {
     for (size_t i = p->n_records; i > 0; i--) {
@@ -118,7 +129,8 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
         record_set_text(&p->step, payment->name);
         return false;
     case TRIED_YIELDED:
-        p->wake = WAKE_NOW;
+        p->retry_ms = run_is_stopping(p) ? 0 : step_pause_ms;
+        p->wake = p->retry_ms ? WAKE_TIMERS : WAKE_NOW;
         return false;
     case TRIED_LOST:
         p->left = LEFT_LOST;
@@ -255,9 +267,10 @@ void saga_go_on(cb_process *p)
     p->retry_ms = p->retry_at = 0;
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));
+    record_set_text(&p->wait, NULL);
     if (!lists_agree(p))
         return;
-    responses_take(p, 0);
+    responses_take(p, open_payment(p));
     while (!p->left && (r = last_unpaid(p))) {
         if (!pay(p, r))
             return;

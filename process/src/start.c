@@ -1,6 +1,7 @@
 /* Starting a process from a program: here and now, or left to the workers. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <commandbus/run.h>
@@ -12,15 +13,47 @@ static const double default_lease = 60;
 typedef struct {
     cb_db *db;
     const char *worker;
+    double lease_seconds;
 } here;
+
+static int64_t boot_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* False: there is no use in trying it again. */
+static bool may_come_through(cb_db *db, const cb_error *e)
+{
+    cb_error why;
+
+    return e->code == CB_AGAIN || (e->code == CB_LOST && cb_db_reconnect(db, &why));
+}
+
+/* The same again while the row is locked, as by a response that arrives, or the connection was lost; for as
+ * long as the lease may last. */
+static bool settle(const here *h, cb_process_settlement *settlement)
+{
+    static const struct timespec nap = { 0, 5000000 };
+    int64_t until = boot_ms() + (int64_t)(h->lease_seconds * 1000);
+
+    do {
+        cb_error e = { 0 };
+        bool sent = cb_process_settle_each(h->db, h->worker, settlement, 1, NULL, &e);
+        if (sent && settlement->verdict != CB_BUSY)
+            return settlement->verdict == CB_SETTLED || settlement->verdict == CB_ALREADY;
+        if (!sent && !may_come_through(h->db, &e))
+            return false;
+        nanosleep(&nap, NULL);
+    } while (boot_ms() < until);
+    return false;
+}
 
 static bool checkpoint(void *arg, cb_process_settlement *settlement)
 {
-    const here *h = arg;
-    cb_error e;
-
-    return cb_process_settle(h->db, h->worker, settlement, 1, &e) &&
-           (settlement->verdict == CB_SETTLED || settlement->verdict == CB_ALREADY);
+    return settle(arg, settlement);
 }
 
 /* A name for people; the fence is the lease's number. */
@@ -33,10 +66,9 @@ static void name_of_caller(char *to, size_t size)
 }
 
 /* It is started: whatever goes wrong from here on, the workers take it up when the lease ends. */
-static const char *run_here(const here *h, const cb_process_types *types, double lease_seconds,
-                            const cb_uuid *id)
+static const char *run_here(const here *h, const cb_process_types *types, const cb_uuid *id)
 {
-    cb_run_host host = { .checkpoint = checkpoint, .lease_seconds = lease_seconds };
+    cb_run_host host = { .checkpoint = checkpoint, .lease_seconds = h->lease_seconds };
     OWNED(cb_process_claim) claim = NULL;
     OWNED(cb_run) run = NULL;
     cb_run_result result;
@@ -46,7 +78,7 @@ static const char *run_here(const here *h, const cb_process_types *types, double
         !cb_run_open(types, &run, &e))
         return "EXECUTING";
     cb_run_process(run, cb_process_claim_at(claim, 0), &host, (void *)h, &result);
-    if (result.lost || !cb_process_settle_each(h->db, h->worker, &result.settlement, 1, NULL, &e))
+    if (result.lost || !settle(h, &result.settlement))
         return "EXECUTING";
     return result.status;
 }
@@ -56,10 +88,36 @@ static bool request(cb_db *db, const type_entry *type, const cb_process_kind *ki
                     const char *state, const cb_process_request_options *o, cb_uuid *id,
                     cb_error *e)
 {
-    if (cb_process_request_start(db, type->type->name, state, o, id, e))
+    cb_error why = { 0 };
+
+    if (cb_process_request_start(db, type->type->name, state, o, id, &why))
         return true;
-    return e->code == CB_UNKNOWN_PROCESS_TYPE && cb_process_register(db, kind, 1, e) &&
-           cb_process_request_start(db, type->type->name, state, o, id, e);
+    if (why.code == CB_UNKNOWN_PROCESS_TYPE)
+        return cb_process_register(db, kind, 1, e) &&
+               cb_process_request_start(db, type->type->name, state, o, id, e);
+    if (e)
+        *e = why;
+    return false;
+}
+
+/* The state as JSON; NULL with the reason. */
+static json_object *write_state(const cb_process_type *type, const void *state, cb_error *e)
+{
+    json_object *json = NULL;
+
+    if (!cb_fields_valid(type->state, state, e))
+        cb_fail_while(e, "starting a process of type '%s'", type->name);
+    else if (!(json = cb_fields_write(type->state, state)))
+        cb_fail(e, CB_MEMORY, "no memory for the state");
+    return json;
+}
+
+/* A step must not run before its process is committed. */
+static bool may_run_here(cb_db *db, cb_error *e)
+{
+    if (cb_process_settle_each(db, "nobody", NULL, 0, NULL, e)) /* settles nothing, but asks */
+        return true;
+    return cb_fail_while(e, "starting a process here: within a transaction of yours use .deferred");
 }
 
 bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char *type,
@@ -75,9 +133,11 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
 
     if (!entry)
         return cb_fail(e, CB_UNKNOWN_PROCESS_TYPE, "this program has no process type '%s'", type);
-    OWNED(json_object) json = cb_fields_write(entry->type->state, state);
+    if (!options->deferred && !may_run_here(db, e))
+        return false;
+    OWNED(json_object) json = write_state(entry->type, state, e);
     if (!json)
-        return cb_fail(e, CB_MEMORY, "no memory for the state");
+        return false;
     name_of_caller(worker, sizeof worker);
     cb_process_request_options request_options = { .process_id = options->process_id,
                                                    .deadline = options->deadline,
@@ -89,7 +149,7 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                  e))
         return false;
     const char *how =
-        options->deferred ? "PENDING" : run_here(&(here){ db, worker }, types, lease, id);
+        options->deferred ? "PENDING" : run_here(&(here){ db, worker, lease }, types, id);
     if (status)
         *status = how;
     return true;

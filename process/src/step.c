@@ -9,6 +9,10 @@
 
 static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_retry_ms = 300000;
 
+/* A lease that lasts for a step also lasts until the step is settled. */
+static const int64_t settle_ms = 10000;
+const int64_t step_pause_ms = 1000;
+
 static int most_attempts(const cb_step_options *o)
 {
     return o->max_attempts > 0 ? o->max_attempts : 1;
@@ -161,7 +165,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
 }
 
 /* Durable before anything leaves this machine. */
-static tried begin(cb_process *p, record *r, const cb_step_options *o)
+static tried begin(cb_process *p, record *r, const cb_step_options *o, int64_t timeout_ms)
 {
     r->attempts++;
     r->status = RECORD_STARTED;
@@ -170,6 +174,7 @@ static tried begin(cb_process *p, record *r, const cb_step_options *o)
         return TRIED_DONE;
     record_set_text(&p->step, r->name);
     record_set_text(&p->wait, NULL);
+    p->step_seconds = (double)(timeout_ms + settle_ms) / 1000;
     return run_checkpoint(p) ? TRIED_DONE : TRIED_LOST;
 }
 
@@ -182,10 +187,10 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
 
     if (!options->local && run_is_stopping(p))
         return TRIED_YIELDED;
-    tried begun = begin(p, r, options);
+    int64_t timeout = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
+    tried begun = begin(p, r, options, timeout);
     if (begun != TRIED_DONE)
         return begun;
-    int64_t timeout = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
     cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),
                               .correlation_id = p->row->process_id,
                               .domain = p->row->domain,
@@ -243,7 +248,7 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
-        p->retry_ms = default_retry_ms; /* one that gives everything back must not spin */
+        p->retry_ms = step_pause_ms;
         return wait_to_retry(p, r);
     case TRIED_LOST:
         break;

@@ -370,13 +370,13 @@ Test(attempt, a_process_that_ends_its_workers_is_parked) /* STP.9, DESIGN 8.7 */
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Attempts", "{}");
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 10; i++)
         die_in_a_run(&s);
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "claimed 5 times", id);
-    cr_expect_eq(step.ran, 5);
+    expect_message(&s, "claimed 10 times", id);
+    cr_expect_eq(step.ran, 10);
     stage_close(&s);
 }
 
@@ -386,11 +386,11 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Attempts", "{}");
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 10; i++)
         die_in_a_run(&s);
     stage_go(&s);
     tale_retry(&s, id);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 10; i++)
         die_in_a_run(&s);
     cr_expect_eq(stage_go(&s), 1);
 

@@ -229,7 +229,7 @@ Test(response, that_ends_workers_after_the_end_is_put_aside) /* STP.11, DESIGN 8
 
     stage_go(&s);
     stage_respond(&s, id, "word", "{\"word\":\"deadly\"}");
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET unsettled = 5");
+    test_exec(s.rig.sql, "UPDATE commandbus.process SET unsettled = 10");
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "COMPLETED", id);

@@ -70,11 +70,11 @@ void tour_complete(stage *s, cb_uuid id, const char *overrides);
                  ", '|' ORDER BY ordinal) FROM commandbus.process_history " \
                  "WHERE process_id = $1 AND kind::text = $2 AND name = $3", \
                  (id).text, of_kind, of_name)
-/* How often an event is told. */
+/* How often the audit tells an event. */
 #define expect_told(s, expected, id, name)                                                    \
     expect_value(                                                                             \
         (s)->rig.sql, expected,                                                               \
-        "SELECT count(*) FROM commandbus.process_event WHERE process_id = $1 AND event = $2", \
+        "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = $2", \
         (id).text, name)
 
 #endif

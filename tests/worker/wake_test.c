@@ -13,7 +13,9 @@ static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_obj
     return CB_SUCCESS;
 }
 
-#define sleepers "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp()"
+#define sleepers                                                                            \
+    "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp() AND " \
+    "queue_name LIKE '%\\_\\_commands'"
 
 /* DESIGN 2, Wake-up */
 Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
@@ -22,10 +24,12 @@ Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
 
     await_value("1", sleepers);
 
-    expect_value(here.sql, cb_worker_id(w), "SELECT worker FROM commandbus.sleeper");
-    expect_value(here.sql, "fx__commands t",
-                 "SELECT queue_name || CASE WHEN expires_at BETWEEN now() + interval '90 s' AND "
-                 "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper");
+    expect_value(here.sql, cb_worker_id(w),
+                 "SELECT worker FROM commandbus.sleeper WHERE queue_name = 'fx__commands'");
+    expect_value(
+        here.sql, "fx__commands t",
+        "SELECT queue_name || CASE WHEN expires_at BETWEEN now() + interval '90 s' AND "
+        "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper WHERE queue_name = 'fx__commands'");
 }
 
 /* It looks by itself too, but ever more seldom: without notifications each of these takes twice as long
@@ -130,9 +134,14 @@ Test(wake, the_announcement_is_renewed_before_it_expires)
 {
     embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.5);
     await_value("1", sleepers);
-    char *first = test_value(here.sql, "SELECT expires_at FROM commandbus.sleeper", NULL);
+    char *first = test_value(
+        here.sql, "SELECT expires_at FROM commandbus.sleeper WHERE queue_name = 'fx__commands'",
+        NULL);
 
-    await_value("t", "SELECT expires_at > $1::timestamptz FROM commandbus.sleeper", first);
+    await_value(
+        "t",
+        "SELECT expires_at > $1::timestamptz FROM commandbus.sleeper WHERE queue_name = 'fx__commands'",
+        first);
     free(first);
 }
 

@@ -69,7 +69,7 @@ static bool hearing_init(cb_worker *w, hearing *h)
         process_domain *d = &w->processes[i];
         if (!w->no_commands)
             add_ear(h, w->domains[i].queue, &w->claims, i);
-        for (size_t k = 0; w->moves_processes && k < d->n_queues; k++)
+        for (size_t k = d->n_slots > 0 ? 0 : 1; k < d->n_queues; k++)
             add_ear(h, d->queues[k], &w->process_claims, i);
     }
     return h->queues && h->ears;

@@ -125,10 +125,11 @@ bool process_claims_init(cb_worker *w, cb_error *e)
     for (size_t i = 0; i < w->n_domains; i++) {
         process_domain *d = &w->processes[i];
         claim_place *p = &w->process_claims.places[i];
+        size_t first = d->n_slots > 0 ? 0 : 1; /* who runs none is not to be woken for them */
         p->always = d->n_queues > 1;
         p->sleep = (sleeper){ .link = &w->links[LINK_PROCESS],
-                              .queues = (const char *const *)d->queues,
-                              .n_queues = d->n_queues,
+                              .queues = (const char *const *)d->queues + first,
+                              .n_queues = d->n_queues - first,
                               .poll_seconds = w->domains[i].poll_seconds,
                               .notify = w->domains[i].notify };
     }

@@ -44,6 +44,10 @@ BEGIN
         PERFORM commandbus.check_reply_queue(coalesce(deliver_replies.reply_queue, ''));
     END IF;
     delivered := 0; late := 0; dead_lettered := 0; taken := 0; locked := 0;
+    -- One that no process type replies to is somebody else's to read: what lies there is no dead letter.
+    IF NOT EXISTS (SELECT FROM commandbus.process_type t WHERE t.reply_queue = deliver_replies.reply_queue) THEN
+        RETURN;
+    END IF;
     -- A queue that somebody dropped must not stop what follows.
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || deliver_replies.reply_queue)), 'DELETE') IS NOT TRUE
        OR to_regproc(format('commandbus.%I', deliver_replies.reply_queue || '.pop')) IS NULL THEN

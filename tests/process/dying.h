@@ -1,0 +1,59 @@
+/* A worker that dies just before something would have become durable: what it did since is done, and nobody
+ * knows. The stage's own crash_after dies just after it. */
+#ifndef TEST_PROCESS_DYING_H
+#define TEST_PROCESS_DYING_H
+
+#include "tale.h"
+
+typedef struct {
+    stage *stage;
+    int settles; /* tried so far */
+    int die_at;  /* at this one; 0: never */
+    bool dead;
+} dying;
+
+static inline bool dying_settle(dying *d, cb_process_settlement *settlement)
+{
+    cb_error e;
+
+    d->settles++;
+    if (d->dead || d->settles == d->die_at) {
+        d->dead = true;
+        return false;
+    }
+    cr_assert(cb_process_settle(d->stage->rig.db, d->stage->worker, settlement, 1, &e), "%s: %s",
+              e.message, settlement->item);
+    expect_verdict(CB_SETTLED, settlement->verdict);
+    return true;
+}
+
+static inline bool dying_checkpoint(void *arg, cb_process_settlement *settlement)
+{
+    return dying_settle(arg, settlement);
+}
+
+/* One process. False when none was due, or it died: then its lease has run out, and another worker may come. */
+static inline bool dying_step(dying *d)
+{
+    static const cb_run_host host = { .checkpoint = dying_checkpoint };
+    cb_process_claim_options options = { .worker = d->stage->worker,
+                                         .kinds = cb_process_types_kinds(d->stage->types),
+                                         .n_kinds = cb_process_types_count(d->stage->types),
+                                         .vt_seconds = 1 };
+    OWNED(cb_process_claim) claim = NULL;
+    cb_process_look look;
+    cb_error e;
+
+    d->dead = false;
+    cr_assert(cb_process_claim_due(d->stage->rig.db, &options, 1, &claim, &look, &e), "%s",
+              e.message);
+    if (cb_process_claim_count(claim) == 0)
+        return false;
+    cb_run_process(d->stage->run, cb_process_claim_at(claim, 0), &host, d, &d->stage->last);
+    if (!d->dead && dying_settle(d, &d->stage->last.settlement))
+        return true;
+    stage_restart(d->stage);
+    return false;
+}
+
+#endif
