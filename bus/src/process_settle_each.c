@@ -28,40 +28,38 @@ typedef struct {
     cb_error error; /* of the last item that could not be settled */
 } settle_run;
 
-/* What has to be known of an item that the database did not take. */
-typedef struct {
-    int64_t lease_no, settle_no;
-    bool checkpoint;
-} item_fence;
-
-static bool read_fence(const char *item, item_fence *ret)
+/* The item as an object; NULL for one that has no fence. */
+static json_object *read_item(const char *item)
 {
     OWNED(json_object) object = NULL;
-    json_object *lease_no, *settle_no, *checkpoint;
     json_tokener *tokener = json_tokener_new_ex(ITEM_MAX_DEPTH);
     size_t length = strlen(item);
 
     if (!tokener)
-        return false;
+        return NULL;
     if (length < INT32_MAX)
         object = json_tokener_parse_ex(tokener, item, (int)length);
     json_tokener_free(tokener);
     if (!json_object_is_type(object, json_type_object) ||
-        !json_object_object_get_ex(object, "lease_no", &lease_no) ||
-        !json_object_object_get_ex(object, "settle_no", &settle_no))
-        return false;
-    *ret =
-        (item_fence){ .lease_no = json_object_get_int64(lease_no),
-                      .settle_no = json_object_get_int64(settle_no),
-                      .checkpoint = json_object_object_get_ex(object, "checkpoint", &checkpoint) &&
-                                    json_object_get_boolean(checkpoint) };
-    return true;
+        !json_object_object_get_ex(object, "lease_no", NULL) ||
+        !json_object_object_get_ex(object, "settle_no", NULL))
+        return NULL;
+    return json_object_get(object);
 }
 
-/* The same fence, nothing of what was refused: an operator has to look at it. */
-static void write_parking(buffer *json, const cb_uuid *process_id, const item_fence *fence,
+static bool is_checkpoint(json_object *item)
+{
+    json_object *value = NULL;
+
+    return json_object_object_get_ex(item, "checkpoint", &value) && json_object_get_boolean(value);
+}
+
+/* The same fence, nothing of what was refused: an operator has to look at it. The decision that the run
+ * obeyed is answered by that, or there could be no other. */
+static void write_parking(buffer *json, const cb_uuid *process_id, json_object *item,
                           const cb_error *why)
 {
+    static const char *const kept[] = { "lease_no", "settle_no", "seen", "consumed" };
     char raw[400], message[sizeof raw * 3];
 
     snprintf(raw, sizeof raw, "the database refused what the run came to: %s%s%.300s",
@@ -69,12 +67,17 @@ static void write_parking(buffer *json, const cb_uuid *process_id, const item_fe
     utf8_copy(message, sizeof message, raw);
     buffer_add_text(json, "{\"process_id\":");
     buffer_add_json_string(json, process_id->text);
-    buffer_add_text(json, ",\"lease_no\":");
-    buffer_add_int(json, fence->lease_no);
-    buffer_add_text(json, ",\"settle_no\":");
-    buffer_add_int(json, fence->settle_no);
-    buffer_add_text(json, ",\"status\":\"WAITING_FOR_TSQ\",\"error_code\":\"PERMANENT_FAILURE\","
-                          "\"wake\":\"NEVER\",\"error_message\":");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        json_object *value = NULL;
+        if (!json_object_object_get_ex(item, kept[i], &value))
+            continue;
+        buffer_add_text(json, ",");
+        buffer_add_json_string(json, kept[i]);
+        buffer_add_text(json, ":");
+        buffer_add_text(json, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
+    }
+    buffer_add_text(json, ",\"refused\":true,\"status\":\"WAITING_FOR_TSQ\","
+                          "\"error_code\":\"PERMANENT_FAILURE\",\"wake\":\"NEVER\",\"error_message\":");
     buffer_add_json_string(json, message);
     buffer_add_text(json, "}");
 }
@@ -83,18 +86,18 @@ static void write_parking(buffer *json, const cb_uuid *process_id, const item_fe
 static bool park(settle_run *run, cb_process_settlement *item, cb_error *why)
 {
     OWNED_BUFFER(json);
-    item_fence fence;
+    OWNED(json_object) refused = item->item ? read_item(item->item) : NULL;
     cb_process_settlement instead = { .process_id = item->process_id };
 
-    if (item->item && read_fence(item->item, &fence)) {
-        write_parking(&json, &item->process_id, &fence, why);
+    if (refused) {
+        write_parking(&json, &item->process_id, refused, why);
         if (json.failed)
             return fail_memory(why);
         instead.item = json.bytes;
         if (cb_process_settle(run->db, run->worker, &instead, 1, why)) {
             /* A run whose checkpoint was refused must not go on: for it the fence is lost. */
-            item->verdict =
-                fence.checkpoint && instead.verdict != CB_BUSY ? CB_STALE : instead.verdict;
+            item->verdict = is_checkpoint(refused) && instead.verdict != CB_BUSY ? CB_STALE
+                                                                                 : instead.verdict;
             run->refused += instead.verdict == CB_SETTLED;
             return true;
         }

@@ -166,10 +166,25 @@ static bool asked_for(const inbox_item *request, const char *key)
            json_object_get_boolean(value);
 }
 
-/* Attempts are counted anew, and a wait gets its whole time again. */
-static void begin_anew(record *r)
+/* True when the operator was told that nobody knows how the last attempt ended. Who decides about something
+ * else, a deadline or a settle that was refused, has not decided that it may run twice. */
+static bool knows_of_lost_attempt(const inbox_item *request)
 {
-    if (!r)
+    static const char *const codes[] = { "RETRIES_EXHAUSTED_CRASH_RECOVERY", "OUTCOME_UNKNOWN",
+                                         "COMPENSATION_FAILED" };
+    const char *code = reply_text(request, "error_code");
+
+    for (size_t i = 0; i < CB_COUNT(codes); i++) {
+        if (is(code, codes[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Attempts are counted anew, and a wait gets its whole time again. */
+static void begin_anew(record *r, const inbox_item *request)
+{
+    if (!r || (r->status == RECORD_STARTED && !knows_of_lost_attempt(request)))
         return;
     r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
     r->timeout_at = 0;
@@ -190,7 +205,7 @@ static void retry(cb_process *p, inbox_item *request)
         if (p->records[i - 1].kind == KIND_COMPENSATION && record_is_open(&p->records[i - 1]))
             r = &p->records[i - 1];
     }
-    begin_anew(r ? r : run_open_record(p));
+    begin_anew(r ? r : run_open_record(p), request);
     p->status = "PENDING";
     go_on(p);
 }
@@ -218,14 +233,14 @@ static void end_canceled(cb_process *p, record *r)
 }
 
 /* The compensation that is begun is tried anew, also one whose command is canceled by now. */
-static void begin_compensation_anew(cb_process *p)
+static void begin_compensation_anew(cb_process *p, const inbox_item *request)
 {
     for (size_t i = 0; i < p->n_records; i++) {
         record *r = &p->records[i];
         if (r->kind != KIND_COMPENSATION || !record_is_open(r))
             continue;
         end_canceled(p, r);
-        begin_anew(r);
+        begin_anew(r, request);
     }
 }
 
@@ -236,7 +251,7 @@ static void cancel(cb_process *p, inbox_item *request)
 
     record_request(p, request);
     if (undo)
-        begin_compensation_anew(p);
+        begin_compensation_anew(p, request);
     leave_begin(p, undo ? "COMPENSATE" : "END", "CANCELED", "CANCELED", reason, forced);
 }
 

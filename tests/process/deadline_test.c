@@ -228,3 +228,27 @@ Test(deadline, does_nothing_to_a_process_that_waits_for_an_operator) /* STP.10 *
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
     stage_close(&s);
 }
+
+/* Who retries because of a deadline has not been told that a step was begun and has no end. */
+Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DESIGN 4, STP.9 */
+{
+    stage s = tour_open(&tour_type);
+    cb_uuid id = stage_start_due(&s, "Tour", "{}", 60);
+    s.crash_after = 1; /* prepare is STARTED, and may have left this machine */
+    stage_go(&s);
+    stage_wait(&s, 61);
+    stage_restart(&s);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
+
+    tour_retry(&s, id);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
+    cr_expect_str_empty(tour_calls);
+    tour_retry(&s, id);
+    stage_go(&s);
+
+    expect_status(&s, "WAITING_FOR_ASYNC", id);
+    cr_expect_str_eq(tour_calls, "prepare");
+    stage_close(&s);
+}

@@ -109,8 +109,8 @@ bool stage_step(stage *s)
     if (s->crashed)
         return false;
     cr_assert(!s->last.lost);
-    cr_assert(cb_process_settle(s->rig.db, s->worker, &s->last.settlement, 1, &e), "%s: %s",
-              e.message, s->last.settlement.item);
+    cr_assert(cb_process_settle_each(s->rig.db, s->worker, &s->last.settlement, 1, NULL, &e),
+              "%s: %s", e.message, s->last.settlement.item);
     expect_verdict(CB_SETTLED, s->last.settlement.verdict);
     return became_durable(s);
 }

@@ -12,7 +12,10 @@ CREATE TYPE commandbus.process_outcome AS (
     status commandbus.process_status, phase commandbus.process_phase, step text, wait text, state jsonb, error_code text,
     error_message text, leaving jsonb, deadline_spent boolean, seen integer, consumed integer[],
     retry_ms double precision, retry_at_ms double precision, timeout_ms double precision, timeout_at_ms double precision,
-    wake text, records jsonb, commands jsonb, cancels jsonb, events jsonb);
+    wake text, records jsonb, commands jsonb, cancels jsonb, events jsonb,
+    -- In place of one that was refused: where the process is and was going to stays, and of what the run consumed
+    -- only the operator's decision goes.
+    refused boolean);
 CREATE TYPE commandbus.process_record AS (
     ordinal integer, kind commandbus.record_kind, status commandbus.record_status, name text, attempts integer,
     send_no integer, during integer, command_id uuid, response_id uuid, domain text, command_type text,
@@ -166,7 +169,7 @@ BEGIN
         SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
             AS i(process_id, lease_no, settle_no, checkpoint, vt_seconds, version, status, phase, step, wait, state, error_code,
                  error_message, leaving, deadline_spent, seen, consumed, retry_ms, retry_at_ms, timeout_ms, timeout_at_ms,
-                 wake, records, commands, cancels, events, ord)
+                 wake, records, commands, cancels, events, refused, ord)
     ), held AS MATERIALIZED (
         SELECT i.*, coalesce(i.checkpoint, false) AS goes_on,
                commandbus.moment(now_at, i.retry_ms, i.retry_at_ms) AS retry_at,
@@ -181,9 +184,11 @@ BEGIN
         -- By key and not by ctid: a reply that was delivered between our snapshot and our lock is followed.
         UPDATE commandbus.process p
         SET settle_no = p.settle_no + 1, unsettled = 0, version = greatest(p.version, h.version), status = coalesce(h.status, p.status),
-            phase = coalesce(h.phase, p.phase), current_step = h.step, current_wait = h.wait,
+            phase = coalesce(h.phase, p.phase), current_step = CASE WHEN h.refused THEN p.current_step ELSE h.step END,
+            current_wait = CASE WHEN h.refused THEN p.current_wait ELSE h.wait END,
             state = coalesce(h.state, p.state), error_code = left(h.error_code, 200),
-            error_message = left(h.error_message, 4000), leaving = h.leaving,
+            error_message = left(h.error_message, 4000),
+            leaving = CASE WHEN h.refused THEN p.leaving ELSE h.leaving END,
             deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
             next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
             lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
@@ -202,7 +207,7 @@ BEGIN
             updated_at = now_at
         FROM held h WHERE p.process_id = h.process_id
         RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
-                  h.consumed, h.records, h.commands, h.cancels, h.events
+                  h.consumed, h.refused, h.records, h.commands, h.cancels, h.events
     ), record AS MATERIALIZED (
         SELECT s.process_id, e.given, r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
                (SELECT h.ctid FROM commandbus.process_history h
@@ -240,7 +245,7 @@ BEGIN
         FROM record r WHERE h.ctid = r.place
     ), consumed AS (
         DELETE FROM commandbus.process_inbox b USING settled s CROSS JOIN LATERAL unnest(s.consumed) c(seq)
-        WHERE b.process_id = s.process_id AND b.seq = c.seq
+        WHERE b.process_id = s.process_id AND b.seq = c.seq AND (s.refused IS NOT TRUE OR b.kind = 'OPERATOR')
     ), told AS (
         INSERT INTO commandbus.process_event (at, process_id, event, step_name, worker, details)
         SELECT now_at, s.process_id, e ->> 'event', e ->> 'name', settle_processes.worker, nullif(e -> 'details', 'null')
