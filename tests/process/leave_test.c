@@ -168,6 +168,26 @@ Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LAT
     stage_close(&s);
 }
 
+/* Somebody has its message locked while the process leaves it, so that it cannot be taken back. */
+Test(leave, a_queued_command_that_was_locked_is_taken_back_later) /* DESIGN 4, 8.4 */
+{
+    cb_process_type type;
+    cb_uuid id;
+    stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
+    stage_wait(&s, 61);
+    test_exec(s.rig.sql, "BEGIN; SELECT FROM pgmq.q_risk__commands FOR UPDATE");
+    stage_go(&s);
+    test_exec(s.rig.sql, "COMMIT");
+    expect_commands(&s, "risk/BookRisk PENDING", id);
+
+    stage_wait(&s, 121);
+    stage_go(&s);
+
+    expect_commands(&s, "risk/BookRisk CANCELED", id);
+    expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
+    stage_close(&s);
+}
+
 Test(leave, a_command_in_the_tsq_is_decided_there) /* DESIGN 4, STP.12 */
 {
     cb_process_type type;
