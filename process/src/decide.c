@@ -69,10 +69,13 @@ static void forward(cb_process *p)
     case LEFT_DEADLINE:
         leave_for_deadline(p);
         break;
+    case LEFT_FRONTIER: /* a record that was given up: nothing would ever wake it */
+        p->left = NOT_LEFT;
+        run_park(p, "NON_DETERMINISTIC", "it was given up before, and cannot go forward");
+        break;
     case LEFT_WAITING:
     case LEFT_RETRYING:
     case LEFT_PARKED:
-    case LEFT_FRONTIER:
     case LEFT_LOST:
         break;
     }

@@ -243,6 +243,8 @@ void leave_for_deadline(cb_process *p);
 
 /* ---- saga.c ---- */
 void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
+/* The list that replay has built and the list of the records must be the same; else it is parked. */
+bool saga_agrees(cb_process *p);
 void saga_go_on(cb_process *p);
 
 /* ---- item.c ---- */
