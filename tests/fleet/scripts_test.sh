@@ -98,7 +98,7 @@ test_whatever_is_killed_a_process_does_what_its_script_and_its_operators_allow()
 
     until=$((SECONDS + seconds))
     while ((SECONDS < until)); do
-        if ((started < 120 || RANDOM % 4 == 0)); then start_scripts 30 || true; fi
+        if ((started < 8 * seconds)); then start_scripts 16 || true; fi
         tick false
         trouble
         revive
