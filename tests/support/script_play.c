@@ -1,6 +1,7 @@
 /* The play. */
 #include "script_play.h"
 
+#include <dirent.h>
 #include <json-c/json_tokener.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -541,6 +542,19 @@ static void one_crowd(play *p, unsigned seed)
     check_all(p);
 }
 
+/* Of a test that fails they stay, for people. */
+static void remove_effects(const char *log)
+{
+    DIR *folder = opendir(log);
+    struct dirent *file;
+
+    while (folder && (file = readdir(folder)))
+        (void)unlinkat(dirfd(folder), file->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(log);
+}
+
 void script_play(double seconds)
 {
     static const cb_process_type *const types[] = { &script_type };
@@ -559,4 +573,5 @@ void script_play(double seconds)
     fprintf(stderr, "%d crowds of %d: %ld runs, %ld deaths, %ld stale, %ld decisions\n", crowds,
             CROWD, p.runs_made, p.deaths, p.stale, p.decisions);
     stage_close(&p.s);
+    remove_effects(p.log);
 }
