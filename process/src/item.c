@@ -111,6 +111,9 @@ static double lease_seconds(const cb_process *p)
 {
     double least = p->host->lease_seconds;
 
+    if (p->host->renews)
+        return least;
+
     return p->step_seconds > least ? p->step_seconds : least;
 }
 

@@ -183,12 +183,27 @@ static bool rebuild(cb_process *p)
     return keep_overrides(p);
 }
 
+/* It ends before everything is paid: nobody waits for the reply of a compensation any more. */
+static void abandon_payments(cb_process *p)
+{
+    for (size_t i = 0; i < p->n_records; i++) {
+        record *r = &p->records[i];
+        if (r->kind != KIND_COMPENSATION || !record_is_open(r))
+            continue;
+        if (r->status == RECORD_WAITING)
+            command_cancel(p, r, "left");
+        r->status = RECORD_ABANDONED;
+        r->dirty = true;
+    }
+}
+
 static void finish(cb_process *p)
 {
     const char *end = leaving_text(p, "end");
     const cb_process_type *type = p->type->type;
 
     p->left = NOT_LEFT;
+    abandon_payments(p);
     responses_take(p, 0);
     p->state_changed = true;
     record_set_text(&p->error_code, leaving_text(p, "code"));

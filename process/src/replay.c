@@ -101,14 +101,21 @@ bool state_accept(cb_process *p)
 
 static bool pass_responses_during(cb_process *p, int ordinal);
 
+/* What is recorded: the base that changes of the code are told from has it too. */
+static bool patch_both(cb_process *p, json_object *patch)
+{
+    return patch_state(p, patch) &&
+           cb_fields_patch(p->type->type->state, p->base, patch, &(cb_error){ 0 });
+}
+
 /* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
- * where they stand. */
+ * where they stand. What the code has changed before is not recorded by that. */
 static bool pass_between(cb_process *p, const record *r)
 {
     p->cursor++;
-    return patch_state(p, r->opening) &&
+    return patch_both(p, r->opening) &&
            (r->kind != KIND_COMPENSATION || pass_responses_during(p, r->ordinal)) &&
-           patch_state(p, r->patch);
+           patch_both(p, r->patch);
 }
 
 /* The next record that a call must match; NULL: none, the frontier. */
@@ -444,6 +451,8 @@ void run_execute(cb_process *p, purpose why)
                  (int)flow);
     if (why == FORWARD && p->left && p->left != LEFT_LOST)
         state_restore(p); /* what the code did after it was told to leave */
-    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER))
+    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER)) {
+        state_restore(p); /* the same: nobody records it any more */
         pass_rest(p);
+    }
 }
