@@ -243,6 +243,8 @@ void leave_for_deadline(cb_process *p);
 
 /* ---- saga.c ---- */
 void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
+/* Whether what execute() has registered is what the records owe; parks when not. */
+bool saga_agrees(cb_process *p);
 void saga_go_on(cb_process *p);
 
 /* ---- item.c ---- */
