@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <json-c/json.h>
+
 #include "engine.h"
 #include "fields_types.h"
 
