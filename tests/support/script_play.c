@@ -1,0 +1,538 @@
+/* The play. */
+#include "script_play.h"
+
+#include <json-c/json_tokener.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "script.h"
+#include "script_make.h"
+#include "script_model.h"
+#include "seed.h"
+#include "stage.h"
+
+enum {
+    CROWD = 12,
+    LATE = 6,
+    WAIT_MS = 60000,
+    PATIENCE = 8, /* decisions about a process before somebody ends it */
+    VT_SECONDS = 5
+};
+
+typedef struct {
+    cb_uuid id;
+    int sent; /* numbered responses */
+    int decisions;
+    cb_uuid response_id; /* of the last one that had an id */
+} actor;
+
+/* Something that is done, but not settled yet. */
+typedef struct {
+    char *item; /* of a process */
+    cb_settlement command;
+    char *result;
+} late;
+
+typedef struct {
+    stage s;
+    unsigned seed, first_seed;
+    char log[100];
+    actor crowd[CROWD];
+    int n;
+    late runs[LATE], handlers[LATE];
+    bool calm; /* nobody dies or is late any more */
+    bool dead; /* the worker */
+    long runs_made, deaths, stale, decisions;
+} play;
+
+static bool dying;
+
+static void note_death(void)
+{
+    dying = true;
+}
+
+static bool chance(play *p, unsigned of_1000)
+{
+    return !p->calm && test_random(&p->seed, 1000) < of_1000;
+}
+
+/* ---- the worker ---- */
+
+static bool checkpoint(void *arg, cb_process_settlement *settlement)
+{
+    play *p = arg;
+    cb_error e;
+
+    if (dying || chance(p, 15)) {
+        p->dead = true;
+        return false;
+    }
+    cr_assert(cb_process_settle(p->s.rig.db, "stage", settlement, 1, &e), "%s: %s", e.message,
+              settlement->item);
+    cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
+                 cb_verdict_name(settlement->verdict), settlement->item);
+    p->dead = chance(p, 15);
+    return !p->dead;
+}
+
+static cb_verdict settle(play *p, cb_uuid id, const char *item)
+{
+    cb_process_settlement settlement = { .process_id = id, .item = item };
+    cb_error e;
+
+    cr_assert(cb_process_settle(p->s.rig.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
+              p->first_seed, e.message, item);
+    return settlement.verdict;
+}
+
+static void end_run(play *p)
+{
+    const cb_run_result *r = &p->s.last;
+    late *later = &p->runs[test_random(&p->seed, LATE)];
+
+    cr_assert(!r->lost && !r->misuse, "seed %u: %s", p->first_seed, r->misuse);
+    if (chance(p, 20)) {
+        p->deaths++;
+    } else if (!later->item && chance(p, 150)) {
+        later->item = strdup(r->settlement.item);
+    } else {
+        cb_verdict verdict = settle(p, r->settlement.process_id, r->settlement.item);
+        cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s: %s", p->first_seed,
+                     cb_verdict_name(verdict), r->settlement.item);
+        if (chance(p, 30))
+            cr_assert_eq(settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
+    }
+}
+
+/* False: none was due. */
+static bool run_one(play *p)
+{
+    static const char *const replies[] = { "payments__replies" };
+    static const cb_run_host host = { .checkpoint = checkpoint };
+    cb_process_claim_options options = { .worker = "stage",
+                                         .kinds = cb_process_types_kinds(p->s.types),
+                                         .n_kinds = 1,
+                                         .vt_seconds = VT_SECONDS,
+                                         .reply_queues = replies,
+                                         .n_reply_queues = 1 };
+    OWNED(cb_process_claim) claim = NULL;
+    cb_process_look look;
+    cb_error e;
+
+    cr_assert(cb_process_claim_due(p->s.rig.db, &options, 1, &claim, &look, &e), "%s", e.message);
+    if (cb_process_claim_count(claim) == 0)
+        return false;
+    p->dead = dying = false;
+    p->runs_made++;
+    cb_run_process(p->s.run, cb_process_claim_at(claim, 0), &host, p, &p->s.last);
+    if (p->dead || dying)
+        p->deaths++;
+    else
+        end_run(p);
+    return true;
+}
+
+static void settle_late_run(play *p, late *l)
+{
+    OWNED(json_object) item = l->item ? json_tokener_parse(l->item) : NULL;
+    json_object *id = NULL;
+    cb_uuid process_id;
+
+    if (!item)
+        return;
+    json_object_object_get_ex(item, "process_id", &id);
+    cr_assert(cb_uuid_parse(json_object_get_string(id), &process_id));
+    cb_verdict verdict = settle(p, process_id, l->item);
+    cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late run is %s",
+              p->first_seed, cb_verdict_name(verdict));
+    p->stale += verdict == CB_STALE;
+    free(l->item);
+    *l = (late){ 0 };
+}
+
+/* ---- handlers ---- */
+
+static cb_outcome outcome_of(char letter)
+{
+    return letter == 'S'   ? CB_SUCCESS
+           : letter == 'T' ? CB_TRANSIENT
+           : letter == 'B' ? CB_BUSINESS_RULE
+                           : CB_PERMANENT;
+}
+
+static void end_handler(play *p, cb_settlement item, json_object *result)
+{
+    late *later = &p->handlers[test_random(&p->seed, LATE)];
+
+    item.result = result ? json_object_to_json_string(result) : NULL;
+    if (dying || chance(p, 20)) {
+        p->deaths++;
+    } else if (!later->command.domain && chance(p, 250)) {
+        later->result = item.result ? strdup(item.result) : NULL;
+        later->command = item;
+        later->command.result = later->result;
+    } else {
+        expect_verdict(CB_SETTLED, test_settle_one(p->s.rig.db, "handlers", item));
+    }
+}
+
+/* False: there was no command. */
+static bool serve_one(play *p, const char *domain)
+{
+    OWNED(cb_receiver) receiver = NULL;
+    OWNED(cb_claim) claim = NULL;
+    cb_receive_options options = { .worker = "handlers", .vt_seconds = VT_SECONDS };
+    json_object *result = NULL;
+    cb_error e;
+
+    cr_assert(cb_receiver_open(domain, &options, &receiver, &e));
+    cr_assert(cb_receive(p->s.rig.db, receiver, 1, &claim, &e), "%s", e.message);
+    if (cb_claim_count(claim) == 0)
+        return cb_claim_exhausted(claim) > 0;
+    const cb_command *c = cb_claim_at(claim, 0);
+    OWNED(json_object) data = json_tokener_parse(c->data);
+    dying = false;
+    char letter = script_serve(data, c->attempt, c->command_id.text, &result);
+    cb_settlement item = { .domain = domain,
+                           .command_id = c->command_id,
+                           .lease_no = c->lease_no,
+                           .outcome = outcome_of(letter),
+                           .error_code = letter == 'S'   ? NULL
+                                         : letter == 'B' ? "DECLINED"
+                                                         : "BROKEN" };
+    end_handler(p, item, result);
+    json_object_put(result);
+    return true;
+}
+
+static void settle_late_handler(play *p, late *l)
+{
+    if (!l->command.domain)
+        return;
+    cb_verdict verdict = test_settle_one(p->s.rig.db, "handlers", l->command);
+    cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late handler is %s",
+              p->first_seed, cb_verdict_name(verdict));
+    p->stale += verdict == CB_STALE;
+    free(l->result);
+    *l = (late){ 0 };
+}
+
+/* Whoever holds something is believed dead. */
+static void leases_end(play *p)
+{
+    test_exec(p->s.rig.sql,
+              "UPDATE commandbus.process SET lease_until = '-infinity', wake_at = "
+              "commandbus.now() WHERE lease_owner IS NOT NULL; "
+              "UPDATE commandbus.command_metadata SET lease_until = '-infinity' "
+              "WHERE status = 'IN_PROGRESS'; "
+              "UPDATE pgmq.q_fx__commands SET vt = clock_timestamp() - interval '1 second'; "
+              "UPDATE pgmq.q_risk__commands SET vt = clock_timestamp() - interval '1 second'");
+}
+
+/* ---- the world outside ---- */
+
+static void start_one(play *p)
+{
+    char *state = script_make(&p->seed, p->log, WAIT_MS);
+    actor *a = &p->crowd[p->n++];
+
+    *a =
+        (actor){ .id = test_random(&p->seed, 100) < 25
+                           ? stage_start_due(&p->s, "Script", state, 1 + test_random(&p->seed, 300))
+                           : stage_start(&p->s, "Script", state) };
+    free(state);
+}
+
+static bool send_response(play *p, actor *a, const char *name, const char *payload,
+                          const char *response_id)
+{
+    bool accepted = false;
+    cb_error e;
+
+    cr_assert(
+        cb_process_respond(p->s.rig.db, a->id.text, name, payload, response_id, &accepted, &e),
+        "seed %u: %s", p->first_seed, e.message);
+    return accepted;
+}
+
+static void respond(play *p, actor *a)
+{
+    char payload[50];
+    unsigned kind = test_random(&p->seed, 10);
+
+    snprintf(payload, sizeof payload, "{\"no\": %d}", a->sent + 1);
+    if (kind == 0)
+        cr_assert(send_response(p, a, "nobodyKnowsThis", payload, NULL));
+    else if (kind == 1)
+        cr_assert(send_response(p, a, "go", "{}", NULL)); /* refused by its function */
+    else if (kind == 2 && a->response_id.text[0])
+        cr_assert(!send_response(p, a, "go", payload, a->response_id.text),
+                  "seed %u: a response was taken twice", p->first_seed);
+    else {
+        const char *id = NULL;
+        if (kind < 6) {
+            a->response_id = cb_uuid_new();
+            id = a->response_id.text;
+        }
+        cr_assert(send_response(p, a, kind == 9 ? "word" : "go", payload, id));
+        a->sent++;
+    }
+}
+
+static actor *find_actor(play *p, const char *id)
+{
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->crowd[i].id.text, id) == 0)
+            return &p->crowd[i];
+    return NULL;
+}
+
+static void tell_and_fail(play *p, const char *id, const char *what)
+{
+    char *story = script_problems(p->s.rig.sql, id, p->log, 0);
+
+    fprintf(stderr, "COMMANDBUS_TEST_SEED=%u process %s: %s\n%s", p->first_seed, id, what,
+            story ? story : "");
+    free(story);
+    cr_assert_fail("seed %u: %s", p->first_seed, what);
+}
+
+static bool ask_operator(play *p, const char *id, unsigned kind)
+{
+    cb_db *db = p->s.rig.db;
+    cb_error e = { 0 };
+    bool done;
+
+    if (kind < 58)
+        done = cb_process_retry(db, id, "olga", "again", kind < 8 ? "2100-01-01" : NULL, &e);
+    else if (kind < 78)
+        done = cb_process_cancel(db, id, "olga", "no more", true, &e);
+    else if (kind < 85)
+        done = cb_process_cancel(db, id, "olga", "enough", false, &e);
+    else
+        done = cb_process_complete(db, id, "olga", "done by hand",
+                                   kind < 92   ? NULL
+                                   : kind < 97 ? "{\"go\": 77}"
+                                               : "{\"go\": \"no number\"}",
+                                   &e);
+    if (!done && e.code != CB_INVALID_OPERATION)
+        tell_and_fail(p, id, e.message);
+    return done;
+}
+
+static void decide(play *p)
+{
+    char skip[20];
+
+    snprintf(skip, sizeof skip, "%u", test_random(&p->seed, 3));
+    char *id = test_value(p->s.rig.sql,
+                          "SELECT process_id FROM commandbus.process WHERE status = "
+                          "'WAITING_FOR_TSQ' ORDER BY created_at OFFSET $1::integer LIMIT 1",
+                          skip, NULL);
+    actor *a = find_actor(p, id);
+    if (a) {
+        char *code =
+            test_value(p->s.rig.sql,
+                       "SELECT error_code FROM commandbus.process WHERE process_id = $1", id, NULL);
+        if (strcmp(code, "NON_DETERMINISTIC") == 0)
+            tell_and_fail(p, id, "it is deterministic, but was parked");
+        free(code);
+        a->decisions++;
+        p->decisions++;
+        ask_operator(p, id,
+                     a->decisions > PATIENCE ? 58 + test_random(&p->seed, 34)
+                                             : test_random(&p->seed, 100));
+    }
+    free(id);
+}
+
+/* Directly about a command. */
+static void decide_command(play *p)
+{
+    PGconn *sql = p->s.rig.sql;
+    char *id = test_value(sql,
+                          "SELECT command_id FROM commandbus.command_metadata WHERE status = "
+                          "'IN_TROUBLESHOOTING_QUEUE' ORDER BY created_at LIMIT 1",
+                          NULL);
+    char *domain = test_value(
+        sql, "SELECT domain FROM commandbus.command_metadata WHERE command_id::text = $1", id,
+        NULL);
+    char *result = test_value(
+        sql,
+        "SELECT coalesce(data -> 'undo', '{}') FROM commandbus.command_metadata WHERE command_id::text = $1",
+        id, NULL);
+    cb_tsq_action action = { .domain = domain,
+                             .command_id = id,
+                             .operator_name = "otto",
+                             .reason = "by hand",
+                             .result = result };
+    unsigned kind = test_random(&p->seed, 10);
+    cb_error e = { 0 };
+
+    if (*id)
+        cr_assert(kind < 6   ? cb_tsq_retry(p->s.rig.db, &action, &e)
+                  : kind < 8 ? cb_tsq_cancel(p->s.rig.db, &action, &e)
+                             : cb_tsq_complete(p->s.rig.db, &action, &e),
+                  "seed %u: %s", p->first_seed, e.message);
+    free(id);
+    free(domain);
+    free(result);
+}
+
+/* ---- acts ---- */
+
+static void act(play *p)
+{
+    static const double jumps[] = { 0.2, 1, 5, 70, 130, 4000 };
+    unsigned kind = test_random(&p->seed, 100);
+
+    if (kind < 45)
+        (void)run_one(p);
+    else if (kind < 65)
+        (void)serve_one(p, kind & 1 ? "fx" : "risk");
+    else if (kind < 72)
+        stage_wait(&p->s, jumps[test_random(&p->seed, kind < 66 ? 6 : 3)]);
+    else if (kind < 77)
+        settle_late_run(p, &p->runs[test_random(&p->seed, LATE)]);
+    else if (kind < 82)
+        settle_late_handler(p, &p->handlers[test_random(&p->seed, LATE)]);
+    else if (kind < 84)
+        leases_end(p);
+    else if (kind < 89)
+        decide(p);
+    else if (kind < 91)
+        decide_command(p);
+    else if (p->n < CROWD)
+        start_one(p);
+    else
+        respond(p, &p->crowd[test_random(&p->seed, (unsigned)p->n)]);
+}
+
+static void rest(play *p)
+{
+    for (int i = 0; i < LATE; i++) {
+        settle_late_run(p, &p->runs[i]);
+        settle_late_handler(p, &p->handlers[i]);
+    }
+    leases_end(p);
+    for (int i = 0; i < 1000; i++) {
+        long deaths = p->deaths;
+        bool ran = run_one(p), fx = serve_one(p, "fx"), risk = serve_one(p, "risk");
+        if (!ran && !fx && !risk)
+            return;
+        if (p->deaths > deaths) /* a handler or step that was told to die */
+            leases_end(p);
+    }
+    cr_assert_fail("seed %u: it never comes to rest", p->first_seed);
+}
+
+static bool is_over(play *p)
+{
+    return test_number(
+               p->s.rig.sql,
+               "SELECT count(*) FROM commandbus.process p WHERE NOT commandbus.is_terminal(status) OR "
+               "EXISTS (SELECT FROM commandbus.process_inbox i WHERE i.process_id = p.process_id)",
+               NULL) == 0;
+}
+
+static void send_on(play *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        actor *a = &p->crowd[i];
+        char *waits =
+            test_value(p->s.rig.sql,
+                       "SELECT status = 'WAITING_FOR_ASYNC' AND current_wait LIKE 'wait%' "
+                       "FROM commandbus.process WHERE process_id = $1",
+                       a->id.text, NULL);
+        if (*waits == 't')
+            respond(p, a);
+        free(waits);
+    }
+}
+
+static void bring_to_an_end(play *p)
+{
+    p->calm = true;
+    for (int i = 0; i < 300; i++) {
+        rest(p);
+        if (is_over(p))
+            return;
+        for (int j = 0; j < 4; j++)
+            decide(p);
+        send_on(p);
+        stage_wait(&p->s, 30);
+    }
+    char *id = test_value(
+        p->s.rig.sql,
+        "SELECT process_id FROM commandbus.process p WHERE NOT "
+        "commandbus.is_terminal(status) OR EXISTS (SELECT FROM commandbus.process_inbox i "
+        "WHERE i.process_id = p.process_id) LIMIT 1",
+        NULL);
+    tell_and_fail(p, id, "it never ends");
+}
+
+static void check_replay(play *p, const actor *a)
+{
+    OWNED(cb_process_claim) claim = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_process_read(p->s.rig.db, a->id.text, &claim, &e), "%s", e.message);
+    if (!cb_run_replay(p->s.run, cb_process_claim_at(claim, 0), &e))
+        tell_and_fail(p, a->id.text, e.message);
+}
+
+static void check_all(play *p)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        char *problems =
+            script_problems(p->s.rig.sql, p->crowd[i].id.text, p->log, p->crowd[i].sent);
+        if (problems)
+            fprintf(stderr, "COMMANDBUS_TEST_SEED=%u process %s:\n%s", p->first_seed,
+                    p->crowd[i].id.text, problems);
+        wrong += problems != NULL;
+        free(problems);
+        check_replay(p, &p->crowd[i]);
+    }
+    cr_assert_eq(wrong, 0, "seed %u: %d of %d processes did what they must not", p->first_seed,
+                 wrong, p->n);
+}
+
+static void one_crowd(play *p, unsigned seed)
+{
+    p->seed = p->first_seed = seed;
+    p->n = 0;
+    p->calm = false;
+    srand(seed);
+    test_exec(p->s.rig.sql,
+              "TRUNCATE commandbus.process, commandbus.process_history, "
+              "commandbus.process_event, commandbus.command_metadata, commandbus.audit");
+    for (int i = 0; i < 4; i++)
+        start_one(p);
+    for (int i = 0; i < 350; i++)
+        act(p);
+    bring_to_an_end(p);
+    check_all(p);
+}
+
+void script_play(double seconds)
+{
+    static const cb_process_type *const types[] = { &script_type };
+    const char *given = getenv("COMMANDBUS_TEST_SECONDS");
+    unsigned seed = test_seed();
+    setenv("PGOPTIONS", "-c synchronous_commit=off", 1); /* nobody pulls the plug here */
+    play p = { .s = stage_open(types, 1, NULL, 0), .log = "/tmp/script.XXXXXX" };
+    int crowds = 0;
+
+    cr_assert(mkdtemp(p.log));
+    script_die = note_death;
+    test_await(p.s.rig.sql,
+               "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '5 seconds'");
+    for (double until = test_clock() + (given ? atof(given) : seconds); test_clock() < until;)
+        one_crowd(&p, seed + (unsigned)crowds++);
+    fprintf(stderr, "%d crowds of %d: %ld runs, %ld deaths, %ld stale, %ld decisions\n", crowds,
+            CROWD, p.runs_made, p.deaths, p.stale, p.decisions);
+    stage_close(&p.s);
+}
