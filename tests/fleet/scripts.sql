@@ -20,7 +20,7 @@ $$;
 -- Decides about a process. After some decisions somebody ends it.
 CREATE FUNCTION public.decide(id uuid, kind double precision) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF (SELECT count(*) FROM commandbus.process_event WHERE process_id = decide.id AND operator IS NOT NULL) > 8 THEN
+    IF (SELECT count(*) FROM commandbus.process_event WHERE process_id = decide.id AND operator IS NOT NULL) > 4 THEN
         kind := 0.6 + kind * 0.4;
     END IF;
     IF kind < 0.6 THEN

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/server.sh"
 
 domain=payments
-seconds=${COMMANDBUS_FLEET_SECONDS:-15}
+seconds=${COMMANDBUS_FLEET_SECONDS:-8}
 tool=$COMMANDBUS_BUILD_DIR/tests/scripts
 workers=(a b c)
 worker_settings=(domains.payments.handlers=script domains.fx.handlers=serve domains.risk.handlers=serve)
@@ -80,7 +80,7 @@ stuck() {
 
 bring_to_an_end() {
     local until=$((SECONDS + 120))
-    until is_met "$all_over" 1; do
+    until is_met "$all_over" 0.2; do
         revive
         tick true
         ((SECONDS < until)) || fail "seed $first: these never end:"$'\n'"$(stuck)"
@@ -98,7 +98,7 @@ test_whatever_is_killed_a_process_does_what_its_script_and_its_operators_allow()
 
     until=$((SECONDS + seconds))
     while ((SECONDS < until)); do
-        if ((started < 120 || RANDOM % 4 == 0)); then start_scripts 30 || true; fi
+        if ((started < 8 * seconds)); then start_scripts 16 || true; fi
         tick false
         trouble
         revive

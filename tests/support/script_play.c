@@ -1,6 +1,7 @@
 /* The play. */
 #include "script_play.h"
 
+#include <dirent.h>
 #include <json-c/json_tokener.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
     play *p = arg;
     cb_error e;
 
-    if (dying || chance(p, 15)) {
+    if (dying || chance(p, 30)) {
         p->dead = true;
         return false;
     }
@@ -72,7 +73,7 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
               settlement->item);
     cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
                  cb_verdict_name(settlement->verdict), settlement->item);
-    p->dead = chance(p, 15);
+    p->dead = chance(p, 30);
     return !p->dead;
 }
 
@@ -228,6 +229,13 @@ static void leases_end(play *p)
               "WHERE status = 'IN_PROGRESS'; "
               "UPDATE pgmq.q_fx__commands SET vt = clock_timestamp() - interval '1 second'; "
               "UPDATE pgmq.q_risk__commands SET vt = clock_timestamp() - interval '1 second'");
+}
+
+/* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
+static void wake_all(play *p)
+{
+    test_exec(p->s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now() "
+                            "WHERE lease_owner IS NULL");
 }
 
 /* ---- the world outside ---- */
@@ -397,8 +405,10 @@ static void act(play *p)
         settle_late_run(p, &p->runs[test_random(&p->seed, LATE)]);
     else if (kind < 82)
         settle_late_handler(p, &p->handlers[test_random(&p->seed, LATE)]);
-    else if (kind < 84)
+    else if (kind == 82)
         leases_end(p);
+    else if (kind == 83)
+        test_random(&p->seed, 2) ? leases_end(p) : wake_all(p);
     else if (kind < 89)
         decide(p);
     else if (kind < 91)
@@ -436,6 +446,20 @@ static bool is_over(play *p)
                NULL) == 0;
 }
 
+/* Who neither ends nor waits for an operator has a timer. */
+static void check_timers(play *p)
+{
+    char *id =
+        test_value(p->s.rig.sql,
+                   "SELECT process_id FROM commandbus.process WHERE wake_at IS NULL AND status <> "
+                   "'WAITING_FOR_TSQ' AND NOT commandbus.is_terminal(status) LIMIT 1",
+                   NULL);
+
+    if (*id)
+        tell_and_fail(p, id, "nothing will ever wake it");
+    free(id);
+}
+
 static void send_on(play *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -456,6 +480,7 @@ static void bring_to_an_end(play *p)
     p->calm = true;
     for (int i = 0; i < 300; i++) {
         rest(p);
+        check_timers(p);
         if (is_over(p))
             return;
         for (int j = 0; j < 4; j++)
@@ -517,6 +542,19 @@ static void one_crowd(play *p, unsigned seed)
     check_all(p);
 }
 
+/* Of a test that fails they stay, for people. */
+static void remove_effects(const char *log)
+{
+    DIR *folder = opendir(log);
+    struct dirent *file;
+
+    while (folder && (file = readdir(folder)))
+        (void)unlinkat(dirfd(folder), file->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(log);
+}
+
 void script_play(double seconds)
 {
     static const cb_process_type *const types[] = { &script_type };
@@ -535,4 +573,5 @@ void script_play(double seconds)
     fprintf(stderr, "%d crowds of %d: %ld runs, %ld deaths, %ld stale, %ld decisions\n", crowds,
             CROWD, p.runs_made, p.deaths, p.stale, p.decisions);
     stage_close(&p.s);
+    remove_effects(p.log);
 }
