@@ -67,7 +67,7 @@ const char *reply_text(const inbox_item *reply, const char *key)
                : NULL;
 }
 
-static json_object *reply_result(const inbox_item *reply)
+json_object *reply_result(const inbox_item *reply)
 {
     json_object *value = NULL;
 

@@ -205,16 +205,38 @@ static bool is_forced(cb_process *p, const inbox_item *request)
     return is(code, "OUTCOME_UNKNOWN") || (open && open->kind == KIND_STEP);
 }
 
+/* A command in the troubleshooting queue was canceled together with the decision: its end is known. */
+static void end_canceled(cb_process *p, record *r)
+{
+    if (!r || r->status != RECORD_WAITING || !is(r->command_status, "CANCELED"))
+        return;
+    command_consume(p, r);
+    r->status = RECORD_FAILED;
+    r->dirty = true;
+    record_set_text(&r->error_code, "CANCELED");
+    record_set_text(&r->error_message, "canceled with the decision about its process");
+}
+
+/* The compensation that is begun is tried anew, also one whose command is canceled by now. */
+static void begin_compensation_anew(cb_process *p)
+{
+    for (size_t i = 0; i < p->n_records; i++) {
+        record *r = &p->records[i];
+        if (r->kind != KIND_COMPENSATION || !record_is_open(r))
+            continue;
+        end_canceled(p, r);
+        begin_anew(r);
+    }
+}
+
 static void cancel(cb_process *p, inbox_item *request)
 {
     bool forced = is_forced(p, request), undo = asked_for(request, "run_compensations");
     const char *reason = reply_text(request, "reason");
 
     record_request(p, request);
-    if (undo && is(p->phase, "COMPENSATING"))
-        for (size_t i = 0; i < p->n_records; i++)
-            if (p->records[i].kind == KIND_COMPENSATION && record_is_open(&p->records[i]))
-                begin_anew(&p->records[i]);
+    if (undo)
+        begin_compensation_anew(p);
     leave_begin(p, undo ? "COMPENSATE" : "END", "CANCELED", "CANCELED", reason, forced);
 }
 
@@ -225,18 +247,25 @@ static bool override(cb_process *p, const inbox_item *request, record *r, cb_err
 
     if (!json_object_object_get_ex(request->payload, "overrides", &overrides) || !overrides)
         return true;
-    if (!cb_fields_patch(p->type->type->state, p->state, overrides, e)) {
-        (void)run_latest_state(p, &(cb_error){ 0 });
+    if (!state_override(p, overrides, e))
         return false;
-    }
-    json_object_object_foreach(overrides, key, value)
-    {
-        if (p->unknown && json_object_object_get_ex(p->unknown, key, NULL))
-            json_object_object_add(p->unknown, key, json_object_get(value));
-    }
     r->patch = json_object_get(overrides);
-    p->state_changed = true;
-    return cb_fields_copy(p->type->type->state, p->base, p->state);
+    return true;
+}
+
+/* It stays where it is; but a command that was canceled with the decision is none to wait for any more. */
+static void refuse_overrides(cb_process *p, const char *why)
+{
+    record *waiting = waiting_record(p);
+    bool canceled = waiting && is(waiting->command_status, "CANCELED");
+
+    stay(p);
+    if (canceled)
+        end_canceled(p, waiting);
+    run_fail_text(p, canceled || !p->row->error_code ? "PERMANENT_FAILURE" : p->row->error_code,
+                  "the overrides do not fit the state: %s%s (before: %s)", why,
+                  canceled ? "; its command is canceled" : "",
+                  p->row->error_message ? p->row->error_message : "");
 }
 
 static void complete_by_operator(cb_process *p, inbox_item *request)
@@ -245,14 +274,10 @@ static void complete_by_operator(cb_process *p, inbox_item *request)
     bool forced = is_forced(p, request);
     record *r = record_request(p, request);
 
-    if (!r || !override(p, request, r, &e)) {
-        stay(p);
-        run_fail_text(p, p->row->error_code ? p->row->error_code : "PERMANENT_FAILURE",
-                      "the overrides do not fit the state: %s (before: %s)", e.message,
-                      p->row->error_message ? p->row->error_message : "");
-        return;
-    }
-    leave_begin(p, "END", "COMPLETED", NULL, NULL, forced);
+    if (r && override(p, request, r, &e))
+        leave_begin(p, "END", "COMPLETED", NULL, NULL, forced);
+    else
+        refuse_overrides(p, e.message);
 }
 
 static void obey(cb_process *p, inbox_item *request)

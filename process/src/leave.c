@@ -130,24 +130,57 @@ static bool has_final_reply(cb_process *p, const record *r)
     return is_out(r) && command_reply(p, r, &final) && final;
 }
 
+/* What an operator has set by hand stands, whatever a reply brings after it. */
+static bool keep_overrides(cb_process *p)
+{
+    cb_error e;
+
+    for (size_t i = 0; i < p->n_records; i++) {
+        const record *r = &p->records[i];
+        if (r->kind == KIND_OPERATOR && r->patch && !state_override(p, r->patch, &e)) {
+            run_park(p, "PERMANENT_FAILURE", "the overrides do not fit the state: %s", e.message);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The code does not come by to take it: at least what became of the command is recorded. */
+static void end_by_reply(cb_process *p, record *r)
+{
+    bool final;
+    const inbox_item *reply = command_reply(p, r, &final);
+
+    if (strcmp(reply->name, "SUCCESS") == 0) {
+        json_object_put(r->result);
+        r->result = json_object_get(reply_result(reply));
+    }
+    r->status = strcmp(reply->name, "SUCCESS") == 0 ? RECORD_COMPLETED : RECORD_ABANDONED;
+    r->dirty = true;
+    command_consume(p, r);
+}
+
 /* Learns from the code what is owed, and has it take a reply that has come. False: parked. */
 static bool rebuild(cb_process *p)
 {
     record *open = run_open_record(p);
     bool undo = leads_to(p, "COMPENSATE");
+    cb_error e;
 
     if (!undo && !has_final_reply(p, open))
         return true;
     run_execute(p, REBUILD);
-    if (p->left != LEFT_PARKED)
-        return p->left != LEFT_LOST;
-    if (undo)
+    if (p->left == LEFT_LOST || (undo && p->left == LEFT_PARKED))
         return false;
+    if (undo)
+        return true;
     /* Its end does not depend on the code: what that says now is no reason to stay. */
-    cb_error e;
-    if (is_out(open))
-        command_consume(p, open);
-    return run_latest_state(p, &e);
+    if (p->left == LEFT_PARKED && is_out(open))
+        end_by_reply(p, open);
+    if (p->left == LEFT_PARKED && !run_latest_state(p, &e))
+        return false;
+    p->left = NOT_LEFT;
+    return keep_overrides(p);
 }
 
 /* It ends before everything is paid: nobody waits for the reply of a compensation any more. */

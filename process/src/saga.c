@@ -72,7 +72,7 @@ static bool is_inline(const record *r)
 }
 
 /* The list that replay has built and the list of the records must be the same. */
-static bool lists_agree(cb_process *p)
+bool saga_agrees(cb_process *p)
 {
     size_t owing = 0;
 
@@ -212,9 +212,10 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         return false;
     }
     if (final && strcmp(reply->name, "SUCCESS") == 0) {
-        command_consume(p, payment);
         payment->status = RECORD_COMPLETED;
+        payment->result = json_object_get(reply_result(reply));
         payment->dirty = true;
+        command_consume(p, payment);
         record_set_text(&payment->error_code, NULL);
         record_set_text(&payment->error_message, NULL);
         return true;
@@ -268,7 +269,7 @@ void saga_go_on(cb_process *p)
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));
     record_set_text(&p->wait, NULL);
-    if (!lists_agree(p))
+    if (!saga_agrees(p))
         return;
     responses_take(p, open_payment(p));
     while (!p->left && (r = last_unpaid(p))) {

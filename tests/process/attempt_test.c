@@ -395,7 +395,7 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    cr_expect_eq(step.ran, 10);
+    cr_expect_eq(step.ran, 20);
     tale_retry(&s, id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);

@@ -94,8 +94,9 @@ static cb_flow tour_execute(cb_process *p, void *state)
 {
     const tour *t = state;
 
-    CB_DO(cb_step(p, "prepare", prepare, .compensate = undo_prepare,
-                  .max_attempts = tour_plays.undo_attempts, .retry_delay_ms = 10000));
+    CB_DO(cb_step(p, tour_plays.renamed ? "prepared" : "prepare", prepare,
+                  .compensate = undo_prepare, .max_attempts = tour_plays.undo_attempts,
+                  .retry_delay_ms = 10000));
     CB_DO(cb_command_step(p, "bookRisk", ask_risk, take_risk, .domain = "risk",
                           .command_type = "BookRisk", .compensate_command = "ReleaseRisk",
                           .timeout_seconds = 17, .max_attempts = 2,
@@ -121,6 +122,8 @@ static bool take_note(void *state, json_object *payload)
     if (!json_object_object_get_ex(payload, "word", &word))
         return false;
     add(state, json_object_get_string(word));
+    if (tour_plays.during)
+        tour_plays.during("note");
     return true;
 }
 

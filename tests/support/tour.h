@@ -34,6 +34,7 @@ typedef struct {
     int undo_attempts;                    /* of undo_prepare; 0: one */
     bool refuse_request, refuse_result;   /* of bookRisk */
     bool without_undo_of_quote;           /* the code has changed: nothing undoes it */
+    bool renamed;                         /* the code has changed: prepare has another name */
     void (*during)(const char *function); /* called in each function; NULL: nothing */
 } tour_script;
 

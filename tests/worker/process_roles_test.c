@@ -78,7 +78,7 @@ Test(process_roles, commands_processes_and_replies_may_be_three_instances)
 /* PM.5 */
 Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 {
-    embed_start(HANDLERS({ "Test", book }), .worker.reply_grace_seconds = 0.01);
+    embed_start(PROCESSES(&Stay), .worker.reply_grace_seconds = 0.01);
 
     test_exec(here.sql,
               "SELECT pgmq.send('fx__replies', '{\"command_id\": \"x\"}'), "

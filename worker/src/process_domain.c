@@ -128,6 +128,7 @@ bool process_domain_init(process_domain *d, cb_worker *w, size_t index,
                                            .reply_grace_seconds = options->reply_grace_seconds };
     d->host = process_run_host;
     d->host.lease_seconds = d->vt_seconds;
+    d->host.renews = true;
     d->slots = calloc((size_t)d->n_slots + 1, sizeof *d->slots);
     for (int i = 0; d->slots && i < d->n_slots; i++) {
         d->slots[i].domain = d;

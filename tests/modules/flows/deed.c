@@ -39,12 +39,19 @@ static bool mark(const deed *d, const char *when)
 
 void deed_die(const deed *d, const char *when)
 {
+    static const char stop[] = "stop:";
+    const char *at = d->die_at ? d->die_at : "";
     size_t n = strlen(when);
+    bool stops = strncmp(at, stop, strlen(stop)) == 0;
 
-    if (!d->die_at || strncmp(d->die_at, when, n) != 0 || d->die_at[n] != ':' ||
-        strcmp(d->die_at + n + 1, d->name) != 0)
+    at += stops ? strlen(stop) : 0;
+    if (strncmp(at, when, n) != 0 || at[n] != ':' || strcmp(at + n + 1, d->name) != 0)
         return;
-    if (!d->marks || mark(d, when))
+    if (d->marks && !mark(d, when))
+        return;
+    if (stops)
+        raise(SIGSTOP); /* not kill(): that may let this thread go on for a moment */
+    else
         kill(getpid(), SIGKILL);
 }
 

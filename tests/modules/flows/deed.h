@@ -19,8 +19,8 @@ typedef struct {
 
 cb_outcome deed_do(cb_context *ctx, const deed *d);
 
-/* Kills the program with SIGKILL if die_at is "<when>:<name>": once for a process where `marks` is given,
- * else each time. */
+/* Kills the program with SIGKILL if die_at is "<when>:<name>", or pauses it with SIGSTOP if it is
+ * "stop:<when>:<name>": once for a process where `marks` is given, else each time. */
 void deed_die(const deed *d, const char *when);
 
 #endif

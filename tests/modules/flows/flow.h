@@ -10,7 +10,8 @@
  * The state is what a test says, see the fields in flow.c:
  *   log, marks          see deed.h
  *   dieAt               "before:<name>", "in:<name>", "effect:<name>" or "after:<name>": before and after are
- *                       in execute(), around the call; in and effect inside a step or a command's handler
+ *                       in execute(), around the call; in and effect inside a step or a command's handler;
+ *                       "stop:" before it: the worker is paused there and not killed
  *   fails, sleeps       by name of a step or command type: {"execute": "TRANSIENT:2"}, {"BookFx": 500}
  *   maxAttempts, retryMs  of execute and undoExecute
  *   stepMs              the timeout of execute

@@ -115,6 +115,7 @@ cb_flow letters_execute(cb_process *p, void *state)
     flow_begin(p, f);
     for (int i = 0; i < LETTERS; i++) {
         int at = FLOWS_BROKEN ? LETTERS - 1 - i : i;
+        flow_die(f, "before", waits[at].name);
         CB_DO(cb_wait(p, waits[at].name, waits[at].has, .timeout_ms = f->wait_ms));
         f->done++;
     }
