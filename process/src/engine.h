@@ -5,6 +5,7 @@
  *
  * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
  * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
+ * state.c, response.c   what changed since the last record; what has arrived from outside
  * step.c, wait.c, command.c, side_effect.c, change.c   the calls that execute() makes
  * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
  * saga.c     undoing in reverse order what the records owe
@@ -172,6 +173,15 @@ cb_flow call_leave(cb_process *p, departure why);
  * when there were some. */
 whereabouts function_enter(cb_process *p, const char *name);
 bool function_return(cb_process *p, whereabouts was);
+
+/* ---- state.c ---- */
+/* What a record changed (NULL: nothing). False: it does not fit; parked. */
+bool state_patch(cb_process *p, json_object *patch);
+/* From now on this is the state as of the last record. False: parked. */
+bool state_keep(cb_process *p);
+/* What changed since the last record, which from now on is part of it. NULL: nothing did, or it cannot be
+ * kept: then parked. */
+json_object *state_take_changes(cb_process *p);
 /* Fields set by an operator; false for one that there is not, or that does not take the value: nothing is
  * changed then. */
 bool state_override(cb_process *p, json_object *overrides, cb_error *e);
@@ -179,6 +189,8 @@ bool state_override(cb_process *p, json_object *overrides, cb_error *e);
 void state_restore(cb_process *p);
 /* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
 bool state_accept(cb_process *p);
+
+/* ---- response.c ---- */
 /* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
 void responses_take(cb_process *p, int during);
 /* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
@@ -243,7 +255,7 @@ void leave_for_deadline(cb_process *p);
 
 /* ---- saga.c ---- */
 void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
-/* The list that replay has built and the list of the records must be the same; else it is parked. */
+/* Whether what execute() has registered is what the records owe; parks when not. */
 bool saga_agrees(cb_process *p);
 void saga_go_on(cb_process *p);
 

@@ -106,15 +106,12 @@ static bool put_lists(json_object *o, const cb_process *p)
     return records && consumed;
 }
 
-/* The caller's, or longer if the step that begins may take longer. */
+/* The caller's, or longer if the step that begins may take longer and nobody renews it meanwhile. */
 static double lease_seconds(const cb_process *p)
 {
     double least = p->host->lease_seconds;
 
-    if (p->host->renews)
-        return least;
-
-    return p->step_seconds > least ? p->step_seconds : least;
+    return p->step_seconds > least && !p->host->renews ? p->step_seconds : least;
 }
 
 bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)

@@ -11,92 +11,6 @@ enum {
     MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
 };
 
-/* ---- the state ---- */
-
-static bool patch_state(cb_process *p, json_object *patch)
-{
-    cb_error e = { 0 };
-
-    if (!patch || cb_fields_patch(p->type->type->state, p->state, patch, &e))
-        return true;
-    run_park(p, "NON_DETERMINISTIC", "a record does not fit the state: %s", e.message);
-    return false;
-}
-
-static bool state_keep(cb_process *p)
-{
-    if (cb_fields_copy(p->type->type->state, p->base, p->state))
-        return true;
-    run_park(p, "PERMANENT_FAILURE", "no memory for its state");
-    return false;
-}
-
-void state_restore(cb_process *p)
-{
-    if (!cb_fields_copy(p->type->type->state, p->state, p->base))
-        run_park(p, "PERMANENT_FAILURE", "no memory for its state");
-}
-
-/* True for a field of the code, or one that it does not know and the state has. */
-static bool is_field(const cb_process *p, const char *name)
-{
-    const cb_fields *fields = p->type->type->state;
-
-    for (size_t i = 0; i < fields->n_fields; i++) {
-        if (strcmp(fields->fields[i].name, name) == 0)
-            return true;
-    }
-    return p->unknown && json_object_object_get_ex(p->unknown, name, NULL);
-}
-
-bool state_override(cb_process *p, json_object *overrides, cb_error *e)
-{
-    const cb_fields *fields = p->type->type->state;
-
-    json_object_object_foreach(overrides, name, ignored)
-    {
-        (void)ignored;
-        if (!is_field(p, name))
-            return cb_fail(e, CB_INVALID_DATA, "it has no field '%.100s'", name);
-    }
-    if (!cb_fields_patch(fields, p->state, overrides, e))
-        return false;
-    json_object_object_foreach(overrides, key, value)
-    {
-        if (p->unknown && json_object_object_get_ex(p->unknown, key, NULL))
-            json_object_object_add(p->unknown, key, json_object_get(value));
-    }
-    p->state_changed = true;
-    return cb_fields_copy(fields, p->base, p->state) || cb_fail(e, CB_MEMORY, "no memory");
-}
-
-/* What changed since the last record, which from now on is the last one. NULL: nothing did. */
-static json_object *state_take_changes(cb_process *p)
-{
-    json_object *changes = NULL;
-
-    if (!cb_fields_diff(p->type->type->state, p->base, p->state, &changes)) {
-        cb_error e = { .message = "no memory" };
-        if (cb_fields_valid(p->type->type->state, p->state, &e))
-            snprintf(e.message, sizeof e.message, "no memory");
-        state_restore(p);
-        run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
-                 e.message);
-        return NULL;
-    }
-    if (changes) {
-        p->state_changed = true;
-        state_keep(p);
-    }
-    return changes;
-}
-
-bool state_accept(cb_process *p)
-{
-    json_object_put(state_take_changes(p));
-    return !p->left;
-}
-
 /* ---- records ---- */
 
 static bool pass_responses_during(cb_process *p, int ordinal);
@@ -104,7 +18,7 @@ static bool pass_responses_during(cb_process *p, int ordinal);
 /* What is recorded: the base that changes of the code are told from has it too. */
 static bool patch_both(cb_process *p, json_object *patch)
 {
-    return patch_state(p, patch) &&
+    return state_patch(p, patch) &&
            cb_fields_patch(p->type->type->state, p->base, patch, &(cb_error){ 0 });
 }
 
@@ -147,12 +61,12 @@ static bool pass_responses_during(cb_process *p, int ordinal)
 static bool pass(cb_process *p, const record *r)
 {
     p->cursor++;
-    if (!patch_state(p, r->opening) || !pass_responses_during(p, r->ordinal))
+    if (!state_patch(p, r->opening) || !pass_responses_during(p, r->ordinal))
         return false;
     if (record_is_open(r))
         return state_keep(p);
     p->replayed++;
-    return patch_state(p, r->patch) && state_keep(p);
+    return state_patch(p, r->patch) && state_keep(p);
 }
 
 static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
@@ -309,80 +223,6 @@ bool call_complete(cb_process *p, record *r)
     record_set_text(&r->error_code, NULL);
     record_set_text(&r->error_message, NULL);
     return true;
-}
-
-/* ---- responses ---- */
-
-/* False: refused by its function, or nobody takes it; the state is as before. */
-static bool response_apply(cb_process *p, const inbox_item *item, record *r)
-{
-    cb_response_fn *take = type_response(p->type->type, item->name);
-
-    if (!take) {
-        record_set_text(&r->error_code, "UNKNOWN_RESPONSE");
-        record_set_text(&r->error_message, "the process type has no response of this name");
-        return false;
-    }
-    cb_error e = { .message = "the response function did not take the payload" };
-    whereabouts was = function_enter(p, r->name);
-    bool taken = take(p->state, item->payload);
-    if (!function_return(p, was) && taken && cb_fields_valid(p->type->type->state, p->state, &e))
-        return true;
-    state_restore(p);
-    record_set_text(&r->error_code, "RESPONSE_REFUSED");
-    record_set_text(&r->error_message, e.message);
-    return false;
-}
-
-static bool response_skip(record *r)
-{
-    record_set_text(&r->error_code, "RESPONSE_REFUSED");
-    record_set_text(&r->error_message, "whoever took it did not come back with an outcome");
-    return false;
-}
-
-/* A record of its own, with what the code had changed before it as its opening. */
-static void response_take(cb_process *p, inbox_item *item, int during, bool apply)
-{
-    json_object *opening = state_take_changes(p);
-    record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
-
-    if (!r) {
-        json_object_put(opening);
-        if (!p->left)
-            run_park(p, "PERMANENT_FAILURE", "no memory for its records");
-        return;
-    }
-    r->opening = opening;
-    r->during = during;
-    if (item->response_id)
-        (void)cb_uuid_parse(item->response_id, &r->response_id);
-    r->result = json_object_get(item->payload);
-    bool applied = apply ? response_apply(p, item, r) : response_skip(r);
-    r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
-    r->patch = state_take_changes(p);
-    item->consumed = true;
-    p->cursor = p->n_records;
-}
-
-void responses_take(cb_process *p, int during)
-{
-    p->responses_taken = true;
-    for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
-        if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
-            response_take(p, &p->inbox[i], during, true);
-    }
-}
-
-void responses_take_late(cb_process *p, bool apply)
-{
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        inbox_item *item = &p->inbox[i];
-        if (item->kind != INBOX_RESPONSE || item->consumed)
-            continue;
-        response_take(p, item, 0, apply);
-        run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
-    }
 }
 
 /* ---- execute() ---- */

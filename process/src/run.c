@@ -95,9 +95,9 @@ bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e)
     if (!begin(p, row, &nobody, NULL, e) || !run_load(p, e))
         return false;
     run_execute(p, CHECK);
-    bool same = p->left != LEFT_PARKED && saga_agrees(p);
+    bool agrees = p->left != LEFT_PARKED && saga_agrees(p);
     p->row = NULL;
-    if (same)
+    if (agrees)
         return true;
     cb_fail(e, CB_OK, "%s: %s", p->error_code, p->error_message);
     return false;

@@ -71,6 +71,7 @@ static bool is_inline(const record *r)
     return json_object_object_get_ex(r->owes, "inline", NULL);
 }
 
+/* The list that replay has built and the list of the records must be the same. */
 bool saga_agrees(cb_process *p)
 {
     size_t owing = 0;

@@ -192,7 +192,7 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
     if (begun != TRIED_DONE)
         return begun;
     /* A pause while that became durable may have cost the lease: somebody else may run it by now. */
-    if (p->host->is_lost && p->host->is_lost(p->host_arg))
+    if (!options->local && p->host->is_lost && p->host->is_lost(p->host_arg))
         return TRIED_LOST;
     cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),
                               .correlation_id = p->row->process_id,

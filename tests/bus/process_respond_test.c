@@ -183,6 +183,11 @@ Test(process_respond, that_nobody_can_take_is_refused) /* CONTRACT refusals */
     snprintf(sql, sizeof sql,
              "SELECT commandbus.respond('%s', 'L1', to_jsonb(repeat('x', 1048576)))", process.text);
     expect_sqlstate(bus.conn, "CB012", sql);
+    /* Deeper than a worker reads: its process could never go on. */
+    snprintf(sql, sizeof sql,
+             "SELECT commandbus.respond('%s', 'L1', (repeat('[', 40) || repeat(']', 40))::jsonb)",
+             process.text);
+    expect_sqlstate(bus.conn, "CB011", sql);
     expect_unchanged(before, bus_contents());
 }
 

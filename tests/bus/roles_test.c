@@ -84,6 +84,7 @@ static const struct {
     { "explain_unsettled_processes", "" },
     { "hold_batch", "" },
     { "in_tsq", "" },
+    { "is_too_deep", "" },
     { "is_terminal", "" },
     { "known_domain", "" },
     { "known_process_type", "" },

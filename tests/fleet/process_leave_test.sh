@@ -234,6 +234,39 @@ test_an_operator_retries_a_process_and_its_command_with_it() {
     check_processes 'COMPLETED 1'
 }
 
+# ---- a command that is waited for too long ----
+
+# DESIGN 4: never received → CANCELED in the same transaction; send_no grows when an operator retries
+test_a_command_that_nobody_received_in_time_is_taken_back_and_a_retry_sends_another() {
+    stage_flows
+    start_without_risk
+    id=$(start Five "$(noted '"waitMs": 2000')")
+    status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
+    command_is "$id" BookRisk CANCELED
+    # Its own cancel is no decision: it stays where it is, and nobody can book it any more.
+    start_risk
+    wait_until "NOT EXISTS (SELECT FROM pgmq.q_payments__replies)" 10
+    status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
+    same "$(effects "$id" BookRisk)" 0 'bookings'
+    sql "SELECT commandbus.process_retry('$id', 'me', 'somebody is there now')" >/dev/null
+    status_is "$id" COMPLETED
+    same "$(commands_of "$id") $(effects "$id" BookRisk)" 'BookFx 1, BookRisk 2 1' 'commands, bookings'
+    stop_worker a
+    stop_worker risk
+}
+
+# RL.3: its final reply resumes
+test_a_command_that_ends_after_its_time_resumes_its_process_without_a_person() {
+    stage_flows
+    start_ready a
+    id=$(start Five "$(noted '"waitMs": 1000' '"sleeps": {"BookRisk": 1800}')")
+    status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
+    status_is "$id" COMPLETED
+    same "$(commands_of "$id") $(effects "$id" BookRisk)" 'BookFx 1, BookRisk 1 1' 'commands, bookings'
+    stop_worker a
+    check_processes 'COMPLETED 1'
+}
+
 # RL.2: what cannot be sent is settled for itself, and mended by a person.
 test_a_command_to_a_domain_that_nobody_has_parks_its_process_alone_and_a_retry_sends_it() {
     stage_flows

@@ -3,8 +3,7 @@
 
 #include "script_play.h"
 
-Test(random, whatever_dies_or_comes_late_a_process_does_what_its_script_and_its_operators_allow,
-     .timeout = 110)
+Test(random, whatever_dies_or_comes_late_a_process_does_what_its_script_and_its_operators_allow)
 {
     script_play(10);
 }

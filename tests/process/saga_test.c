@@ -253,19 +253,3 @@ Test(saga, replay_applies_responses_in_the_order_in_which_they_came) /* STP.11, 
                  "trail");
     stage_close(&s);
 }
-
-Test(saga, a_check_finds_what_the_code_cannot_undo_any_more) /* DESIGN 4: --replay */
-{
-    stage s = tour_open(&tour_type);
-    cb_uuid id = tour_at_fx(&s, "{}");
-    OWNED(cb_process_claim) read = NULL;
-    cb_error e;
-
-    cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
-    cr_expect(cb_run_replay(s.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
-    tour_plays.without_undo_of_quote = true;
-    cr_expect(!cb_run_replay(s.run, cb_process_claim_at(read, 0), &e));
-    cr_expect(strstr(e.message, "owes a compensation that the code does not have"), "%s",
-              e.message);
-    stage_close(&s);
-}

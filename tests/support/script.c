@@ -148,14 +148,21 @@ static bool take(script *s, int i, json_object *result)
     static bool may_##i(const void *s)                       \
     {                                                        \
         return ((const script *)s)->go >= number(s, i, "n"); \
-    }
-OF(0)
-OF(1)
-OF(2)
-OF(3)
-OF(4) OF(5) OF(6) OF(7) OF(8) OF(9)
+    }                                                        \
+    _Static_assert(i < SCRIPT_MOST, "operations")
 
-    static const struct {
+OF(0);
+OF(1);
+OF(2);
+OF(3);
+OF(4);
+OF(5);
+OF(6);
+OF(7);
+OF(8);
+OF(9);
+
+static const struct {
     cb_step_fn *run, *undo;
     cb_request_fn *ask, *back;
     cb_take_fn *take;
@@ -172,7 +179,8 @@ OF(4) OF(5) OF(6) OF(7) OF(8) OF(9)
 
 static cb_flow step(cb_process *p, script *s, int i, const char *name)
 {
-    return cb_step(p, name, of[i].run, .max_attempts = number(s, i, "m"), .retry_delay_ms = 50,
+    return cb_step(p, name, of[i].run, .max_attempts = number(s, i, "m"),
+                   .retry_delay_ms = number(s, i, "ms"), .timeout_ms = 3000,
                    .local = is(s, i, "k", "local"),
                    .compensate = is(s, i, "undo", "inline") ? of[i].undo : NULL);
 }

@@ -5,7 +5,7 @@
  * n-th letter of "plan", the last one from then on:
  *   S success · T transient · P permanent · B business rule · I given back undone · D its worker dies
  *
- *   step, local   plan, m: attempts, undo: "inline" or none, undoPlan
+ *   step, local   plan, m: attempts, ms: before a retry, undo: "inline" or none, undoPlan
  *   cmd           plan, m, dom: fx or risk, undo: "inline", "cmd", "result" or none, undoPlan,
  *                 refuse: true when its result is not taken
  *   wait          n: goes on at so many responses "go", ms: its timeout

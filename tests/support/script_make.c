@@ -44,7 +44,8 @@ static void step(maker *m)
 {
     static const char *const kinds[] = { "inline", "inline", NULL };
 
-    fprintf(m->out, "{\"k\": \"step\", \"m\": %u", 1 + test_random(m->seed, 3));
+    fprintf(m->out, "{\"k\": \"step\", \"m\": %u, \"ms\": %d", 1 + test_random(m->seed, 3),
+            m->wait_ms / 10);
     plan(m, "plan", "TTPDIB", "BBP");
     undo(m, kinds, 3, "TPDBI");
 }
@@ -104,6 +105,8 @@ char *script_make(unsigned *seed, const char *log, int wait_ms)
         fputs(i ? ", " : "", m.out);
         operation(&m, &declined);
     }
+    if (n < SCRIPT_MOST && chance(&m, 25)) /* a way back from far */
+        fputs(", {\"k\": \"decline\"}", m.out);
     fputs("]}", m.out);
     fclose(m.out);
     return text;

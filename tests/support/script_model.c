@@ -273,6 +273,20 @@ static bool command_was_canceled(const story *s)
     return false;
 }
 
+/* Once, and once more for each new one that an operator gave. */
+static void check_deadline(story *s)
+{
+    int most = 1;
+
+    for (size_t i = 0; i < json_object_array_length(s->history); i++) {
+        json_object *r = json_object_array_get_idx(s->history, i), *request = NULL;
+        json_object_object_get_ex(r, "result", &request);
+        most += story_is(r, "kind", "OPERATOR") && story_is(request, "new_deadline", "true");
+    }
+    if (story_number(s->row, "overdue") > most)
+        story_wrong(s, "its deadline had its effect %d times", story_number(s->row, "overdue"));
+}
+
 static void check_reason(story *s)
 {
     const char *code = story_text(s->row, "error_code");
@@ -401,6 +415,7 @@ char *script_problems(PGconn *conn, const char *process_id, const char *log, int
     check_state(&s);
     check_heard(&s, sent);
     check_end(&s);
+    check_deadline(&s);
     check_left_over(&s);
     tell(&s);
     fclose(s.problems);

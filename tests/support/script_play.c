@@ -1,234 +1,15 @@
 /* The play. */
 #include "script_play.h"
 
-#include <json-c/json_tokener.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "script.h"
 #include "script_make.h"
 #include "script_model.h"
+#include "script_work.h"
 #include "seed.h"
-#include "stage.h"
-
-enum {
-    CROWD = 12,
-    LATE = 6,
-    WAIT_MS = 60000,
-    PATIENCE = 8, /* decisions about a process before somebody ends it */
-    VT_SECONDS = 5
-};
-
-typedef struct {
-    cb_uuid id;
-    int sent; /* numbered responses */
-    int decisions;
-    cb_uuid response_id; /* of the last one that had an id */
-} actor;
-
-/* Something that is done, but not settled yet. */
-typedef struct {
-    char *item; /* of a process */
-    cb_settlement command;
-    char *result;
-} late;
-
-typedef struct {
-    stage s;
-    unsigned seed, first_seed;
-    char log[100];
-    actor crowd[CROWD];
-    int n;
-    late runs[LATE], handlers[LATE];
-    bool calm; /* nobody dies or is late any more */
-    bool dead; /* the worker */
-    long runs_made, deaths, stale, decisions;
-} play;
-
-static bool dying;
-
-static void note_death(void)
-{
-    dying = true;
-}
-
-static bool chance(play *p, unsigned of_1000)
-{
-    return !p->calm && test_random(&p->seed, 1000) < of_1000;
-}
-
-/* ---- the worker ---- */
-
-static bool checkpoint(void *arg, cb_process_settlement *settlement)
-{
-    play *p = arg;
-    cb_error e;
-
-    if (dying || chance(p, 15)) {
-        p->dead = true;
-        return false;
-    }
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", settlement, 1, &e), "%s: %s", e.message,
-              settlement->item);
-    cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
-                 cb_verdict_name(settlement->verdict), settlement->item);
-    p->dead = chance(p, 15);
-    return !p->dead;
-}
-
-static cb_verdict settle(play *p, cb_uuid id, const char *item)
-{
-    cb_process_settlement settlement = { .process_id = id, .item = item };
-    cb_error e;
-
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
-              p->first_seed, e.message, item);
-    return settlement.verdict;
-}
-
-static void end_run(play *p)
-{
-    const cb_run_result *r = &p->s.last;
-    late *later = &p->runs[test_random(&p->seed, LATE)];
-
-    cr_assert(!r->lost && !r->misuse, "seed %u: %s", p->first_seed, r->misuse);
-    if (chance(p, 20)) {
-        p->deaths++;
-    } else if (!later->item && chance(p, 150)) {
-        later->item = strdup(r->settlement.item);
-    } else {
-        cb_verdict verdict = settle(p, r->settlement.process_id, r->settlement.item);
-        cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s: %s", p->first_seed,
-                     cb_verdict_name(verdict), r->settlement.item);
-        if (chance(p, 30))
-            cr_assert_eq(settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
-    }
-}
-
-/* False: none was due. */
-static bool run_one(play *p)
-{
-    static const char *const replies[] = { "payments__replies" };
-    static const cb_run_host host = { .checkpoint = checkpoint };
-    cb_process_claim_options options = { .worker = "stage",
-                                         .kinds = cb_process_types_kinds(p->s.types),
-                                         .n_kinds = 1,
-                                         .vt_seconds = VT_SECONDS,
-                                         .reply_queues = replies,
-                                         .n_reply_queues = 1 };
-    OWNED(cb_process_claim) claim = NULL;
-    cb_process_look look;
-    cb_error e;
-
-    cr_assert(cb_process_claim_due(p->s.rig.db, &options, 1, &claim, &look, &e), "%s", e.message);
-    if (cb_process_claim_count(claim) == 0)
-        return false;
-    p->dead = dying = false;
-    p->runs_made++;
-    cb_run_process(p->s.run, cb_process_claim_at(claim, 0), &host, p, &p->s.last);
-    if (p->dead || dying)
-        p->deaths++;
-    else
-        end_run(p);
-    return true;
-}
-
-static void settle_late_run(play *p, late *l)
-{
-    OWNED(json_object) item = l->item ? json_tokener_parse(l->item) : NULL;
-    json_object *id = NULL;
-    cb_uuid process_id;
-
-    if (!item)
-        return;
-    json_object_object_get_ex(item, "process_id", &id);
-    cr_assert(cb_uuid_parse(json_object_get_string(id), &process_id));
-    cb_verdict verdict = settle(p, process_id, l->item);
-    cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late run is %s",
-              p->first_seed, cb_verdict_name(verdict));
-    p->stale += verdict == CB_STALE;
-    free(l->item);
-    *l = (late){ 0 };
-}
-
-/* ---- handlers ---- */
-
-static cb_outcome outcome_of(char letter)
-{
-    return letter == 'S'   ? CB_SUCCESS
-           : letter == 'T' ? CB_TRANSIENT
-           : letter == 'B' ? CB_BUSINESS_RULE
-                           : CB_PERMANENT;
-}
-
-static void end_handler(play *p, cb_settlement item, json_object *result)
-{
-    late *later = &p->handlers[test_random(&p->seed, LATE)];
-
-    item.result = result ? json_object_to_json_string(result) : NULL;
-    if (dying || chance(p, 20)) {
-        p->deaths++;
-    } else if (!later->command.domain && chance(p, 250)) {
-        later->result = item.result ? strdup(item.result) : NULL;
-        later->command = item;
-        later->command.result = later->result;
-    } else {
-        expect_verdict(CB_SETTLED, test_settle_one(p->s.rig.db, "handlers", item));
-    }
-}
-
-/* False: there was no command. */
-static bool serve_one(play *p, const char *domain)
-{
-    OWNED(cb_receiver) receiver = NULL;
-    OWNED(cb_claim) claim = NULL;
-    cb_receive_options options = { .worker = "handlers", .vt_seconds = VT_SECONDS };
-    json_object *result = NULL;
-    cb_error e;
-
-    cr_assert(cb_receiver_open(domain, &options, &receiver, &e));
-    cr_assert(cb_receive(p->s.rig.db, receiver, 1, &claim, &e), "%s", e.message);
-    if (cb_claim_count(claim) == 0)
-        return cb_claim_exhausted(claim) > 0;
-    const cb_command *c = cb_claim_at(claim, 0);
-    OWNED(json_object) data = json_tokener_parse(c->data);
-    dying = false;
-    char letter = script_serve(data, c->attempt, c->command_id.text, &result);
-    cb_settlement item = { .domain = domain,
-                           .command_id = c->command_id,
-                           .lease_no = c->lease_no,
-                           .outcome = outcome_of(letter),
-                           .error_code = letter == 'S'   ? NULL
-                                         : letter == 'B' ? "DECLINED"
-                                                         : "BROKEN" };
-    end_handler(p, item, result);
-    json_object_put(result);
-    return true;
-}
-
-static void settle_late_handler(play *p, late *l)
-{
-    if (!l->command.domain)
-        return;
-    cb_verdict verdict = test_settle_one(p->s.rig.db, "handlers", l->command);
-    cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late handler is %s",
-              p->first_seed, cb_verdict_name(verdict));
-    p->stale += verdict == CB_STALE;
-    free(l->result);
-    *l = (late){ 0 };
-}
-
-/* Whoever holds something is believed dead. */
-static void leases_end(play *p)
-{
-    test_exec(p->s.rig.sql,
-              "UPDATE commandbus.process SET lease_until = '-infinity', wake_at = "
-              "commandbus.now() WHERE lease_owner IS NOT NULL; "
-              "UPDATE commandbus.command_metadata SET lease_until = '-infinity' "
-              "WHERE status = 'IN_PROGRESS'; "
-              "UPDATE pgmq.q_fx__commands SET vt = clock_timestamp() - interval '1 second'; "
-              "UPDATE pgmq.q_risk__commands SET vt = clock_timestamp() - interval '1 second'");
-}
 
 /* ---- the world outside ---- */
 
@@ -397,8 +178,10 @@ static void act(play *p)
         settle_late_run(p, &p->runs[test_random(&p->seed, LATE)]);
     else if (kind < 82)
         settle_late_handler(p, &p->handlers[test_random(&p->seed, LATE)]);
-    else if (kind < 84)
+    else if (kind == 82)
         leases_end(p);
+    else if (kind == 83)
+        test_random(&p->seed, 2) ? leases_end(p) : wake_all(p);
     else if (kind < 89)
         decide(p);
     else if (kind < 91)
@@ -436,6 +219,20 @@ static bool is_over(play *p)
                NULL) == 0;
 }
 
+/* Who neither ends nor waits for an operator has a timer. */
+static void check_timers(play *p)
+{
+    char *id =
+        test_value(p->s.rig.sql,
+                   "SELECT process_id FROM commandbus.process WHERE wake_at IS NULL AND status <> "
+                   "'WAITING_FOR_TSQ' AND NOT commandbus.is_terminal(status) LIMIT 1",
+                   NULL);
+
+    if (*id)
+        tell_and_fail(p, id, "nothing will ever wake it");
+    free(id);
+}
+
 static void send_on(play *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -456,6 +253,7 @@ static void bring_to_an_end(play *p)
     p->calm = true;
     for (int i = 0; i < 300; i++) {
         rest(p);
+        check_timers(p);
         if (is_over(p))
             return;
         for (int j = 0; j < 4; j++)
@@ -517,6 +315,19 @@ static void one_crowd(play *p, unsigned seed)
     check_all(p);
 }
 
+/* Of a test that fails they stay, for people. */
+static void remove_effects(const char *log)
+{
+    DIR *folder = opendir(log);
+    struct dirent *file;
+
+    while (folder && (file = readdir(folder)))
+        (void)unlinkat(dirfd(folder), file->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(log);
+}
+
 void script_play(double seconds)
 {
     static const cb_process_type *const types[] = { &script_type };
@@ -527,7 +338,7 @@ void script_play(double seconds)
     int crowds = 0;
 
     cr_assert(mkdtemp(p.log));
-    script_die = note_death;
+    work_begin();
     test_await(p.s.rig.sql,
                "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '5 seconds'");
     for (double until = test_clock() + (given ? atof(given) : seconds); test_clock() < until;)
@@ -535,4 +346,5 @@ void script_play(double seconds)
     fprintf(stderr, "%d crowds of %d: %ld runs, %ld deaths, %ld stale, %ld decisions\n", crowds,
             CROWD, p.runs_made, p.deaths, p.stale, p.decisions);
     stage_close(&p.s);
+    remove_effects(p.log);
 }

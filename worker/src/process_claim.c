@@ -7,6 +7,10 @@
 #include "engine.h"
 #include "processes.h"
 
+/* How long a timer may stay unknown that another instance has set: nobody is notified of timers, and whoever set
+ * one may be gone when it is due (STP.15). */
+static const double strange_timer_seconds = 0.8;
+
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
     return process_domain_free(&w->processes[p->domain]);
@@ -89,6 +93,8 @@ static void claim(cb_worker *w, claim_place *p)
     /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled for. */
     if (look.next_seconds > 0)
         sleep_at_most(&p->sleep, look.next_seconds);
+    if (d->n_slots > 0)
+        sleep_at_most(&p->sleep, strange_timer_seconds);
 }
 
 static void release_unknown(cb_worker *w, claim_place *p)

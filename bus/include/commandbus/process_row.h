@@ -44,9 +44,9 @@ typedef struct {
     const char *leaving;       /* JSON object or NULL */
     const char *initial_state; /* JSON object */
     const char *state;         /* JSON object */
-    const char *history;       /* JSON array of records by ordinal, each an array: see cb_record_column */
-    const char *inbox;         /* JSON array by seq, each an array: see cb_inbox_column */
-    int64_t waited_us;         /* from due to claimed */
+    const char *history; /* JSON array of records by ordinal, each an array: see cb_record_column */
+    const char *inbox;   /* JSON array by seq, each an array: see cb_inbox_column */
+    int64_t waited_us;   /* from due to claimed */
 } cb_process_row;
 
 /* The columns of a record in `history`. */
@@ -120,8 +120,8 @@ CB_API bool cb_process_read(cb_db *db, const char *process_id, cb_process_claim 
                             cb_error *e) CB_NODISCARD;
 /* Ids of processes that have not ended, of one type or (NULL) all, after `after` (NULL: from the start), in
  * order. *n at most `room`. */
-CB_API bool cb_process_running(cb_db *db, const char *process_type, const char *after,
-                               cb_uuid *ids, size_t room, size_t *n, cb_error *e) CB_NODISCARD;
+CB_API bool cb_process_running(cb_db *db, const char *process_type, const char *after, cb_uuid *ids,
+                               size_t room, size_t *n, cb_error *e) CB_NODISCARD;
 
 /* What a run came to, or a checkpoint of it. */
 typedef struct {

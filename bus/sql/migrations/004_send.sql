@@ -33,6 +33,12 @@ BEGIN
 END
 $$;
 
+-- Deeper than this the C side does not read (JSON_MAX_DEPTH): whoever would have to, could never go on.
+CREATE FUNCTION commandbus.is_too_deep(payload jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_path_exists(payload, '$.**{33}')
+$$;
+
 -- The wire format of a command.
 CREATE FUNCTION commandbus.command_message(domain text, command_type text, command_id uuid,
     correlation_id uuid, data jsonb, reply_to text)

@@ -94,6 +94,8 @@ BEGIN
     IF octet_length(result::text) > payload_limit THEN
         PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('the result has %s bytes, the limit is %s',
             octet_length(result::text), payload_limit), 'Give a shorter one; nothing changed.');
+    ELSIF commandbus.is_too_deep(result) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'the result is nested deeper than 32 levels', 'Flatten it; nothing changed.');
     END IF;
     PERFORM commandbus.end_by_operator(commandbus.in_tsq(tsq_complete.domain, tsq_complete.command_id, tsq_complete.operator),
                                        'COMPLETED', 'OPERATOR_COMPLETE', operator, reason, result);

@@ -23,6 +23,10 @@ BEGIN
         PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('%s has %s bytes, the limit is %s', what,
             octet_length(payload::text), payload_limit), 'Keep large things elsewhere and name them; nothing changed.');
     END IF;
+    IF commandbus.is_too_deep(payload) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('%s is nested deeper than 32 levels', what),
+                                  'Flatten it; nothing changed.');
+    END IF;
 END
 $$;
 

@@ -121,6 +121,8 @@ BEGIN
     IF octet_length(overrides::text) > payload_limit THEN
         PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('the overrides have %s bytes, the limit is %s',
             octet_length(overrides::text), payload_limit), 'Give fewer of them; nothing changed.');
+    ELSIF commandbus.is_too_deep(overrides) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'the overrides are nested deeper than 32 levels', 'Flatten them; nothing changed.');
     END IF;
     IF parked.command_in_tsq THEN
         PERFORM commandbus.tsq_cancel(parked.command_domain, parked.command_id, process_complete.operator,

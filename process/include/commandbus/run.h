@@ -48,8 +48,11 @@ typedef struct {
     void (*stepping)(void *arg, const char *name, int64_t timeout_ms);
     bool (*is_lost)(void *arg);     /* NULL: never */
     bool (*is_stopping)(void *arg); /* NULL: never */
-    double lease_seconds;           /* a checkpoint renews the lease for so long; 0: it does not */
-    bool renews; /* somebody renews it while a step runs: it need not last for all of it */
+    /* A checkpoint renews the lease for so long; 0: somebody else does. */
+    double lease_seconds;
+    /* The lease is kept while a step runs: it need not last for the whole of one, and if this program dies, the
+     * process is taken over after lease_seconds. */
+    bool renews;
 } cb_run_host;
 
 /* One run: of a process from its claim until it suspends or ends. May be used again for the next one by the

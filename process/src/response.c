@@ -1,0 +1,75 @@
+/* Asynchronous responses: each a record of its own, applied at the frontier. */
+#include "engine.h"
+#include "fields_types.h"
+
+/* False: refused by its function, or nobody takes it; the state is as before. */
+static bool response_apply(cb_process *p, const inbox_item *item, record *r)
+{
+    cb_response_fn *take = type_response(p->type->type, item->name);
+
+    if (!take) {
+        record_set_text(&r->error_code, "UNKNOWN_RESPONSE");
+        record_set_text(&r->error_message, "the process type has no response of this name");
+        return false;
+    }
+    cb_error e = { .message = "the response function did not take the payload" };
+    whereabouts was = function_enter(p, r->name);
+    bool taken = take(p->state, item->payload);
+    if (!function_return(p, was) && taken && cb_fields_valid(p->type->type->state, p->state, &e))
+        return true;
+    state_restore(p);
+    record_set_text(&r->error_code, "RESPONSE_REFUSED");
+    record_set_text(&r->error_message, e.message);
+    return false;
+}
+
+static bool response_skip(record *r)
+{
+    record_set_text(&r->error_code, "RESPONSE_REFUSED");
+    record_set_text(&r->error_message, "whoever took it did not come back with an outcome");
+    return false;
+}
+
+/* A record of its own, with what the code had changed before it as its opening. */
+static void response_take(cb_process *p, inbox_item *item, int during, bool apply)
+{
+    json_object *opening = state_take_changes(p);
+    record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
+
+    if (!r) {
+        json_object_put(opening);
+        if (!p->left)
+            run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+        return;
+    }
+    r->opening = opening;
+    r->during = during;
+    if (item->response_id)
+        (void)cb_uuid_parse(item->response_id, &r->response_id);
+    r->result = json_object_get(item->payload);
+    bool applied = apply ? response_apply(p, item, r) : response_skip(r);
+    r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
+    r->patch = state_take_changes(p);
+    item->consumed = true;
+    p->cursor = p->n_records;
+}
+
+void responses_take(cb_process *p, int during)
+{
+    p->responses_taken = true;
+    for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
+        if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
+            response_take(p, &p->inbox[i], during, true);
+    }
+}
+
+void responses_take_late(cb_process *p, bool apply)
+{
+    for (size_t i = 0; i < p->n_inbox; i++) {
+        inbox_item *item = &p->inbox[i];
+        if (item->kind != INBOX_RESPONSE || item->consumed)
+            continue;
+        response_take(p, item, 0, apply);
+        run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
+    }
+}
