@@ -76,8 +76,9 @@ static void write_parking(buffer *json, const cb_uuid *process_id, json_object *
         buffer_add_text(json, ":");
         buffer_add_text(json, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
     }
-    buffer_add_text(json, ",\"refused\":true,\"status\":\"WAITING_FOR_TSQ\","
-                          "\"error_code\":\"PERMANENT_FAILURE\",\"wake\":\"NEVER\",\"error_message\":");
+    buffer_add_text(json,
+                    ",\"refused\":true,\"status\":\"WAITING_FOR_TSQ\","
+                    "\"error_code\":\"PERMANENT_FAILURE\",\"wake\":\"NEVER\",\"error_message\":");
     buffer_add_json_string(json, message);
     buffer_add_text(json, "}");
 }
@@ -96,8 +97,8 @@ static bool park(settle_run *run, cb_process_settlement *item, cb_error *why)
         instead.item = json.bytes;
         if (cb_process_settle(run->db, run->worker, &instead, 1, why)) {
             /* A run whose checkpoint was refused must not go on: for it the fence is lost. */
-            item->verdict = is_checkpoint(refused) && instead.verdict != CB_BUSY ? CB_STALE
-                                                                                 : instead.verdict;
+            item->verdict =
+                is_checkpoint(refused) && instead.verdict != CB_BUSY ? CB_STALE : instead.verdict;
             run->refused += instead.verdict == CB_SETTLED;
             return true;
         }

@@ -48,7 +48,8 @@ Test(refused, a_step_that_ran_is_not_run_again_unasked) /* DESIGN 4: max_attempt
     stage_close(&s);
 }
 
-Test(refused, what_is_being_undone_is_undone_and_never_goes_forward) /* DESIGN 4: phase is one-way */
+Test(refused,
+     what_is_being_undone_is_undone_and_never_goes_forward) /* DESIGN 4: phase is one-way */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_fx(&s, "{}");
