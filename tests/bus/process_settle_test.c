@@ -108,7 +108,8 @@ Test(process_settle, of_a_locked_row_is_busy_and_the_others_settle)
 
     expect_process_verdict(CB_BUSY, items[0].verdict);
     expect_process_verdict(CB_SETTLED, items[1].verdict);
-    test_exec(holder, "ROLLBACK"); /* a connection that is only closed may keep its locks a moment */
+    test_exec(holder,
+              "ROLLBACK"); /* a connection that is only closed may keep its locks a moment */
     PQfinish(holder);
     expect_ok(cb_process_settle(bus.db, "w", items, 2, &e), e);
     expect_process_verdict(CB_SETTLED, items[0].verdict);
