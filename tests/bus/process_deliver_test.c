@@ -328,6 +328,19 @@ Test(process_deliver,
     cr_expect(look.next_seconds > 25 && look.next_seconds <= 30, "%f", look.next_seconds);
 }
 
+/* The configuration has changed while a command was out: its reply comes to the queue of then. */
+Test(process_deliver, from_the_queue_that_the_type_had_before) /* DESIGN 8.4 */
+{
+    test_exec(bus.conn, "SELECT commandbus.register_process_type(process_type, domain, version, "
+                        "execution_model::text, 'other_replies') FROM commandbus.process_type");
+    pay_reply(bus.conn, command, process, "SUCCESS");
+
+    expect_look(pay_deliver(bus.db, 60), 1, 0, 0);
+
+    expect_value(bus.conn, "other_replies {payments__replies}",
+                 "SELECT concat_ws(' ', reply_queue, former_queues) FROM commandbus.process_type");
+}
+
 Test(process_deliver, refuses_what_is_no_reply_queue) /* CONTRACT refusals */
 {
     expect_sqlstate(bus.conn, "CB010", "SELECT commandbus.deliver_replies('fx__commands', 'w')");

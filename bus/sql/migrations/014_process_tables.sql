@@ -19,6 +19,8 @@ CREATE TABLE commandbus.process_type (
     -- The highest that a worker has registered.
     version         integer     NOT NULL CHECK (version > 0),
     reply_queue     text        NOT NULL REFERENCES commandbus.reply_queue,
+    -- Those it had before: processes that were started then still get their replies there.
+    former_queues   text[]      NOT NULL DEFAULT '{}',
     registered_at   timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );

@@ -55,7 +55,9 @@ BEGIN
         VALUES (register_process_type.process_type, register_process_type.domain,
                 register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue)
         ON CONFLICT ON CONSTRAINT process_type_pkey DO UPDATE
-        SET version = greatest(t.version, excluded.version), reply_queue = excluded.reply_queue, updated_at = now()
+        SET version = greatest(t.version, excluded.version), reply_queue = excluded.reply_queue, updated_at = now(),
+            former_queues = CASE WHEN t.reply_queue = excluded.reply_queue THEN t.former_queues
+                                 ELSE array_append(array_remove(t.former_queues, t.reply_queue), t.reply_queue) END
         WHERE t.domain = excluded.domain AND t.execution_model = excluded.execution_model;
         SELECT * INTO known FROM commandbus.process_type t WHERE t.process_type = register_process_type.process_type;
     END IF;

@@ -45,7 +45,8 @@ BEGIN
     END IF;
     delivered := 0; late := 0; dead_lettered := 0; taken := 0; locked := 0;
     -- One that no process type replies to is somebody else's to read: what lies there is no dead letter.
-    IF NOT EXISTS (SELECT FROM commandbus.process_type t WHERE t.reply_queue = deliver_replies.reply_queue) THEN
+    IF NOT EXISTS (SELECT FROM commandbus.process_type t
+                   WHERE deliver_replies.reply_queue = ANY (t.former_queues || t.reply_queue)) THEN
         RETURN;
     END IF;
     -- A queue that somebody dropped must not stop what follows.
