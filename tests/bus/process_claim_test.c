@@ -121,16 +121,15 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
 
     OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 1, 30);
     cr_assert_eq(cb_process_claim_count(claim), 1);
-    snprintf(
-        expected, sizeof expected,
-        "[[1, \"COMMAND\", \"COMPLETED\", \"x\", 2, null, 7, \"%s\", \"fx\", \"T\", null, \"E\", "
-        "\"m\", \"r\", null, {\"b\": 2}, null, null], "
-        "[2, \"COMMAND\", \"WAITING\", \"bookFx\", 0, 1, null, \"%s\", \"fx\", \"BookFx\", "
-        "4102444800000, null, null, null, {\"a\": 1}, null, {\"inline\": true}, \"PENDING\"]]",
-        command.text, command.text);
+    snprintf(expected, sizeof expected,
+             "[[1,\"COMMAND\",\"COMPLETED\",\"x\",2,0,7,\"%s\",\"fx\",\"T\",0,\"E\","
+             "\"m\",\"r\",null,{\"b\": 2},null,null],"
+             "[2,\"COMMAND\",\"WAITING\",\"bookFx\",0,1,0,\"%s\",\"fx\",\"BookFx\","
+             "4102444800000,null,null,null,{\"a\": 1},null,{\"inline\": true},\"PENDING\"]]",
+             command.text, command.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->history, expected);
     snprintf(expected, sizeof expected,
-             "[[1, \"RESPONSE\", \"L\\\"1\", \"%s\", [1]], [2, \"RESPONSE\", \"L2\", null, {}]]",
+             "[[1,\"RESPONSE\",\"L\\\"1\",\"%s\",[1]],[2,\"RESPONSE\",\"L2\",null,{}]]",
              command.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->inbox, expected);
     cr_expect_eq(cb_process_claim_at(claim, 0)->inbox_seq, 2);

@@ -26,7 +26,7 @@ Test(process_read, gives_a_process_as_it_is_and_changes_nothing) /* DESIGN 4 --r
     cr_expect_str_eq(row->process_id.text, id.text);
     cr_expect_str_eq(row->status, "EXECUTING");
     cr_expect_eq(row->lease_no, 1);
-    cr_expect_str_eq(row->inbox, "[[1, \"RESPONSE\", \"L1\", null, {}]]");
+    cr_expect_str_eq(row->inbox, "[[1,\"RESPONSE\",\"L1\",null,{}]]");
     expect_unchanged(before, bus_contents());
 }
 

@@ -278,7 +278,7 @@ Test(process_settle, opens_records_and_ends_them_in_place)
         &id, 1,
         "\"checkpoint\":true,\"records\":["
         "{\"ordinal\":2,\"kind\":\"STEP\",\"status\":\"COMPLETED\",\"name\":\"other\","
-        "\"finished\":true,\"owes\":null,\"patch\":{\"p\":1},\"result\":[1]},"
+        "\"finished\":true,\"patch\":{\"p\":1},\"result\":[1]},"
         "{\"ordinal\":1,\"status\":\"COMPLETED\",\"attempts\":2,\"finished\":true},"
         "{\"ordinal\":3,\"kind\":\"SIDE_EFFECT\",\"status\":\"COMPLETED\",\"name\":\"s\","
         "\"result\":\"x\",\"finished\":true}]");
@@ -287,7 +287,7 @@ Test(process_settle, opens_records_and_ends_them_in_place)
                    "concat_ws(' ', ordinal, kind, name, status, attempts, error_code, "
                    "error_message, opening, patch, owes, result, took_ms, finished_at IS NOT NULL)",
                    "1 STEP a COMPLETED 2 {\"o\": 1} 1.5 t; "
-                   "2 WAIT w COMPLETED 0 {\"p\": 1} [1] t; "
+                   "2 WAIT w COMPLETED 0 {\"p\": 1} {\"inline\": true} [1] t; "
                    "3 SIDE_EFFECT s COMPLETED 0 \"x\" t");
     expect_value(bus.conn, "true true",
                  "SELECT string_agg((h.at = f.at AND h.timeout_at IS NOT DISTINCT FROM "

@@ -97,6 +97,7 @@ static const struct {
     { "process_content", "" },
     { "put_commands", "" },
     { "queue_exists", "" },
+    { "quoted", "" },
     { "queue_sample", "" },
     { "read_replies", "" },
     { "refuse", "" },

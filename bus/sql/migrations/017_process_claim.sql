@@ -6,7 +6,7 @@ CREATE TYPE commandbus.process_row AS (
     process_id uuid, domain text, process_type text, reply_queue text, status text, phase text, error_code text,
     error_message text, current_step text, current_wait text, version integer, lease_no bigint, settle_no bigint,
     unsettled integer, inbox_seq integer, now_ms bigint, created_ms bigint, deadline_ms bigint, retry_ms bigint, wait_timeout_ms bigint,
-    deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history json, inbox json, waited_us bigint);
+    deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history text, inbox text, waited_us bigint);
 
 -- NULL also for a moment that is none: one such row must not fail the claim of all others.
 CREATE FUNCTION commandbus.to_ms(moment timestamptz) RETURNS bigint
@@ -14,20 +14,36 @@ LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN isfinite(moment) THEN floor(date_part('epoch', moment) * 1000)::bigint END
 $$;
 
--- What happened and what has arrived: arrays of arrays, in the order of cb_record_column and cb_inbox_column.
--- Without SET, so that it becomes part of its callers' plans.
-CREATE FUNCTION commandbus.process_content(process_id uuid) RETURNS TABLE (history json, inbox json)
+-- A string as JSON, null for NULL.
+CREATE FUNCTION commandbus.quoted(value text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(to_json(value)::text, 'null')
+$$;
+
+-- What happened and what has arrived: JSON arrays of arrays, in the order of cb_record_column and
+-- cb_inbox_column. Put together as text: json_build_array takes 30 us for a record, this takes 3. Without SET,
+-- so that it becomes part of its callers' plans.
+CREATE FUNCTION commandbus.process_content(process_id uuid) RETURNS TABLE (history text, inbox text)
 LANGUAGE sql STABLE AS $$
     SELECT coalesce((
-               SELECT json_agg(json_build_array(h.ordinal, h.kind, h.status, h.name, h.attempts, h.send_no, h.during,
-                          h.command_id, h.domain, h.command_type, commandbus.to_ms(h.timeout_at), h.error_code,
-                          h.error_message, h.result, h.opening, h.patch, h.owes,
+               SELECT '[' || string_agg('[' || concat_ws(',', h.ordinal, '"' || h.kind || '"', '"' || h.status || '"',
+                          commandbus.quoted(h.name), h.attempts, coalesce(h.send_no, 0), coalesce(h.during, 0),
+                          coalesce('"' || h.command_id || '"', 'null'),
+                          CASE WHEN h.command_id IS NULL THEN 'null,null'
+                               ELSE commandbus.quoted(h.domain) || ',' || commandbus.quoted(h.command_type) END,
+                          coalesce(commandbus.to_ms(h.timeout_at), 0),
+                          CASE WHEN h.error_code IS NULL THEN 'null,null'
+                               ELSE commandbus.quoted(h.error_code) || ',' || commandbus.quoted(h.error_message) END,
+                          coalesce(h.result::text, 'null'), coalesce(h.opening::text, 'null'),
+                          coalesce(h.patch::text, 'null'), coalesce(h.owes::text, 'null'),
                           CASE WHEN h.status = 'WAITING' AND h.command_id IS NOT NULL THEN
-                              (SELECT c.status FROM commandbus.command_metadata c
-                               WHERE c.command_id = h.command_id AND c.domain = h.domain) END) ORDER BY h.ordinal)
+                              coalesce((SELECT '"' || c.status || '"' FROM commandbus.command_metadata c
+                                        WHERE c.command_id = h.command_id AND c.domain = h.domain), 'null')
+                          ELSE 'null' END) || ']', ',' ORDER BY h.ordinal) || ']'
                FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]'),
            coalesce((
-               SELECT json_agg(json_build_array(i.seq, i.kind, i.name, i.response_id, i.payload) ORDER BY i.seq)
+               SELECT '[' || string_agg('[' || concat_ws(',', i.seq, '"' || i.kind || '"', commandbus.quoted(i.name),
+                          coalesce('"' || i.response_id || '"', 'null'), i.payload::text) || ']', ',' ORDER BY i.seq) || ']'
                FROM commandbus.process_inbox i WHERE i.process_id = process_content.process_id), '[]')
 $$;
 

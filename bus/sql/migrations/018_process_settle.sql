@@ -151,10 +151,11 @@ CREATE FUNCTION commandbus.settle_processes(worker text, items jsonb) RETURNS te
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Every join is from a few items to rows by their key, however many the planner takes a JSON array for.
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     n      integer;
+    owners uuid[]; -- whose each record is, in the order of all of them
     now_at timestamptz := commandbus.now();
     done   record;
 BEGIN
@@ -164,6 +165,9 @@ BEGIN
                                   'Correct the call; nothing was settled.');
     END IF;
     n := jsonb_array_length(items);
+    owners := ARRAY(SELECT (e ->> 'process_id')::uuid
+                    FROM jsonb_array_elements(items) WITH ORDINALITY i(e, ord)
+                    CROSS JOIN LATERAL generate_series(1, jsonb_array_length(e -> 'records')) ORDER BY i.ord);
 
     WITH item AS MATERIALIZED (
         SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
@@ -207,13 +211,18 @@ BEGIN
             updated_at = now_at
         FROM held h WHERE p.process_id = h.process_id
         RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
-                  h.consumed, h.refused, h.records, h.commands, h.cancels, h.events
+                  h.consumed, h.refused, h.commands, h.cancels, h.events
     ), record AS MATERIALIZED (
-        SELECT s.process_id, e.given, r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
+        -- All records in one go: reading them one by one takes thirty times as long.
+        SELECT r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
                (SELECT h.ctid FROM commandbus.process_history h
-                WHERE h.process_id = s.process_id AND h.ordinal = r.ordinal) AS place
-        FROM settled s CROSS JOIN LATERAL jsonb_array_elements(s.records) e(given)
-        CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.process_record, e.given) r
+                WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal) AS place
+        FROM ROWS FROM (
+            jsonb_populate_recordset(NULL::commandbus.process_record, jsonb_path_query_array(items, 'lax $[*].records[*]')),
+            unnest(owners)
+        ) AS r(ordinal, kind, status, name, attempts, send_no, during, command_id, response_id, domain, command_type,
+               timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, process_id)
+        WHERE r.process_id IN (SELECT s.process_id FROM settled s)
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
             ordinal, attempts, send_no, during, kind, status, name, domain, command_type, error_code, error_message, result,
@@ -228,16 +237,16 @@ BEGIN
         SET status = coalesce(r.status, h.status), attempts = coalesce(r.attempts, h.attempts),
             error_code = left(r.error_code, 200), error_message = left(r.error_message, 4000),
             timeout_at = coalesce(r.timeout_at, h.timeout_at), opening = coalesce(r.opening, h.opening),
-            command_id = CASE WHEN r.given ? 'command_id' THEN r.command_id ELSE h.command_id END,
-            response_id = CASE WHEN r.given ? 'response_id' THEN r.response_id ELSE h.response_id END,
-            send_no = CASE WHEN r.given ? 'send_no' THEN r.send_no ELSE h.send_no END,
-            during = CASE WHEN r.given ? 'during' THEN r.during ELSE h.during END,
-            domain = CASE WHEN r.given ? 'domain' THEN r.domain ELSE h.domain END,
-            command_type = CASE WHEN r.given ? 'command_type' THEN r.command_type ELSE h.command_type END,
-            took_ms = CASE WHEN r.given ? 'took_ms' THEN r.took_ms ELSE h.took_ms END,
-            result = CASE WHEN r.given ? 'result' THEN r.result ELSE h.result END,
-            patch = CASE WHEN r.given ? 'patch' THEN r.patch ELSE h.patch END,
-            owes = CASE WHEN r.given ? 'owes' THEN r.owes ELSE h.owes END,
+            command_id = coalesce(r.command_id, h.command_id),
+            response_id = coalesce(r.response_id, h.response_id),
+            send_no = coalesce(r.send_no, h.send_no),
+            during = coalesce(r.during, h.during),
+            domain = coalesce(r.domain, h.domain),
+            command_type = coalesce(r.command_type, h.command_type),
+            took_ms = coalesce(r.took_ms, h.took_ms),
+            result = coalesce(r.result, h.result),
+            patch = coalesce(r.patch, h.patch),
+            owes = coalesce(r.owes, h.owes),
             finished_at = CASE WHEN r.finished AND h.status = coalesce(r.status, h.status) THEN coalesce(h.finished_at, now_at)
                                WHEN r.finished THEN now_at
                                WHEN r.finished IS NULL THEN h.finished_at END
