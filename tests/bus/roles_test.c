@@ -85,6 +85,7 @@ static const struct {
     { "hold_batch", "" },
     { "in_tsq", "" },
     { "is_too_deep", "" },
+    { "is_uuid", "" },
     { "is_terminal", "" },
     { "known_domain", "" },
     { "known_process_type", "" },

@@ -1,5 +1,12 @@
 -- Delivering replies: from a reply queue into the inboxes of the processes that wait for them.
 
+-- Whether a text is a UUID in its usual 36 characters. A regular expression takes ten times as long.
+CREATE FUNCTION commandbus.is_uuid(value text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT length(value) = 36 AND translate(value, '0123456789abcdefABCDEF', '') = '----'
+       AND substr(value, 9, 1) = '-' AND substr(value, 14, 1) = '-' AND substr(value, 19, 1) = '-' AND substr(value, 24, 1) = '-'
+$$;
+
 -- The commands' and processes' ids of messages in the wire format of a reply, NULL for what is none.
 CREATE FUNCTION commandbus.read_replies(messages jsonb[], OUT command_ids uuid[], OUT process_ids uuid[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -8,8 +15,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM (
         SELECT m.message, m.ord, coalesce(
                    jsonb_typeof(m.message) = 'object' AND m.message ->> 'outcome' IN ('SUCCESS', 'FAILED', 'CANCELED')
-                   AND m.message ->> 'command_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-                   AND m.message ->> 'correlation_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false) AS fine
+                   AND commandbus.is_uuid(m.message ->> 'command_id')
+                   AND commandbus.is_uuid(m.message ->> 'correlation_id'), false) AS fine
         FROM unnest(messages) WITH ORDINALITY m(message, ord)
     ) r
 $$;

@@ -14,9 +14,9 @@ LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN isfinite(moment) THEN floor(date_part('epoch', moment) * 1000)::bigint END
 $$;
 
--- A string as JSON, null for NULL.
+-- A string as JSON, null for NULL. STABLE as to_json is, or it would not be inlined.
 CREATE FUNCTION commandbus.quoted(value text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT coalesce(to_json(value)::text, 'null')
 $$;
 
