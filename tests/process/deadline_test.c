@@ -1,4 +1,5 @@
 /* The deadline: when it is looked at, and what it does. STP.10. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "tour.h"
@@ -227,4 +228,23 @@ Test(deadline, does_nothing_to_a_process_that_waits_for_an_operator) /* STP.10 *
 
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
     stage_close(&s);
+}
+
+/* 0 is no moment in C: it was woken for a deadline that it did not see, at once and for ever. */
+Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
+{
+    static const char *const moments[] = { "1970-01-01Z", "1960-01-01Z", "4713-01-01Z BC",
+                                           "-infinity" };
+
+    for (size_t i = 0; i < CB_COUNT(moments); i++) {
+        stage s = tour_open(&tour_type);
+        cb_uuid id = start(&s);
+        free(test_value(s.rig.sql,
+                   "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
+                   "wake_at = $1::timestamptz RETURNING 1",
+                   moments[i], NULL));
+        stage_go(&s);
+        expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
+        stage_close(&s);
+    }
 }

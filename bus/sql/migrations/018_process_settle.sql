@@ -185,6 +185,7 @@ BEGIN
             state = coalesce(h.state, p.state), error_code = left(h.error_code, 200),
             error_message = left(h.error_message, 4000), leaving = h.leaving,
             deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
+            content_bytes = p.content_bytes + coalesce(octet_length(h.records::text), 0),
             next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
             lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
             lease_until = CASE WHEN h.goes_on
