@@ -51,7 +51,7 @@ static bool load_records(cb_process *p, cb_error *e)
     size_t n = history ? json_object_array_length(history) : 0;
 
     if (!history)
-        return cb_fail(e, CB_INVALID_DATA, "its history does not parse");
+        return cb_fail(e, CB_INVALID_DATA, "its history does not parse, or has more than 512 MiB");
     p->room = n + 16;
     p->records = calloc(p->room, sizeof *p->records);
     if (!p->records)

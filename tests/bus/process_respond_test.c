@@ -204,3 +204,22 @@ Test(process_respond, into_a_full_inbox_is_refused) /* DESIGN 8.7 */
     test_exec(bus.conn, "DELETE FROM commandbus.process_inbox WHERE seq = 1");
     expect_sqlstate(bus.conn, "00000", sql);
 }
+
+/* A claim reads all that a process was given: more than a value can hold would fail it for all the others. */
+Test(process_respond, takes_no_more_than_a_claim_can_read) /* DESIGN 8.7 */
+{
+    char sql[200];
+
+    respond("L1", "{\"reference\": \"REF\"}", NULL);
+    expect_value(bus.conn, "20", "SELECT content_bytes FROM commandbus.process");
+    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 134217727");
+    snprintf(sql, sizeof sql, "SELECT commandbus.respond('%s', 'L1')", process.text);
+    expect_sqlstate(bus.conn, "CB007", sql);
+    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 134217726");
+    expect_sqlstate(bus.conn, "00000", sql);
+
+    /* What grew beyond it in another way is claimed, and says so. */
+    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 536870913");
+    expect_value(bus.conn, "null",
+                 "SELECT history FROM commandbus.claim_processes('w', '{Pay}', '{1}', 1)");
+}

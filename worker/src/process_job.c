@@ -28,7 +28,7 @@ process_job *process_job_make(process_domain *d, process_share *share, const cb_
     j->row = row;
     j->type = type_of(d, row->process_type);
     j->outcome.job = j;
-    waiting_init(&j->answer);
+    sem_init(&j->answer, 0, 0);
     atomic_init(&j->lease_end, lease_end);
     atomic_init(&j->users, 1);
     atomic_fetch_add(&share->users, 1);
@@ -48,6 +48,6 @@ void process_job_drop(process_job *j)
     if (atomic_fetch_sub(&j->users, 1) > 1)
         return;
     process_share_drop(j->share);
-    pthread_cond_destroy(&j->answer);
+    sem_destroy(&j->answer);
     free(j);
 }

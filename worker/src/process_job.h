@@ -12,6 +12,7 @@
 
 #include <commandbus/process_row.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "outcomes.h"
@@ -44,11 +45,12 @@ struct process_job {
     _Atomic int64_t lease_end;
     process_outcome outcome;
 
+    /* The settler's, between settler_put and its post. */
+    sem_t answer; /* the outcome has its verdict, or … */
+    bool left;    /* … nobody will write it */
+
     /* Guarded by the domain's mutex. */
-    bool finished; /* the end of its run was handed to the settler */
-    bool answered; /* the outcome has its verdict, or is left: nobody will write it */
-    bool left;
-    pthread_cond_t answer;
+    bool finished;        /* the end of its run was handed to the settler */
     char step[64];        /* that runs */
     int64_t step_began;   /* 0: none runs */
     int64_t step_timeout; /* ns */

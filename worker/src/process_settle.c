@@ -14,16 +14,13 @@ static bool write_all(cb_worker *w, cb_db *db, void *items, size_t n, size_t *re
     return cb_process_settle_each(db, w->id, items, n, refused, e);
 }
 
+/* A semaphore of the job's own: with the domain's mutex, everybody who is answered would queue for it. */
 static void answer(queued *q, bool left)
 {
     process_job *j = ((process_outcome *)q)->job;
-    process_domain *d = j->domain;
 
-    pthread_mutex_lock(&d->mutex);
     j->left = left;
-    j->answered = true;
-    pthread_cond_signal(&j->answer);
-    pthread_mutex_unlock(&d->mutex);
+    sem_post(&j->answer); /* the job may be gone from here on */
 }
 
 static void settled(cb_worker *w, queued *o)

@@ -15,17 +15,11 @@ static bool settle_and_wait(process_job *j, cb_process_settlement *s)
 {
     process_domain *d = j->domain;
 
-    pthread_mutex_lock(&d->mutex);
     j->outcome.settlement = *s;
-    j->answered = false;
-    pthread_mutex_unlock(&d->mutex);
     settler_put(&d->worker->process_settling, &j->outcome.queued);
-    pthread_mutex_lock(&d->mutex);
-    while (!j->answered)
-        pthread_cond_wait(&j->answer, &d->mutex);
-    bool left = j->left;
-    pthread_mutex_unlock(&d->mutex);
-    if (left)
+    while (sem_wait(&j->answer) != 0)
+        continue; /* a signal */
+    if (j->left)
         return false;
     s->verdict = j->outcome.settlement.verdict;
     return s->verdict == CB_SETTLED || s->verdict == CB_ALREADY;

@@ -44,6 +44,8 @@ CREATE TABLE commandbus.process (
     completed_at    timestamptz,
     -- Set while it waits for an operator.
     tsq_at          timestamptz,
+    -- Of the responses it was given and the records it wrote, as text: a claim reads them all.
+    content_bytes   bigint      NOT NULL DEFAULT 0,
     -- Claims since it was last settled: one that kills its workers must not do so for ever.
     unsettled       integer     NOT NULL DEFAULT 0,
     -- The last number given to something in its inbox.

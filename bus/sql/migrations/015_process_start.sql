@@ -153,6 +153,12 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s has 10000 responses that no run has taken yet',
             respond.process_id), 'Find out why nothing runs it: commandbus process show ' || respond.process_id || '. Nothing changed.');
     END IF;
+    -- Far below what one claim can read (process_content): beyond that nobody could run it.
+    IF held.content_bytes + octet_length(respond.payload::text) > 134217728 THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s has %s bytes of responses and records, and takes no '
+            'more than 128 MiB', respond.process_id, held.content_bytes),
+            'Keep large things elsewhere and name them in the response. Nothing changed.');
+    END IF;
 
     -- Who holds the lease finds it when it settles. Of the others only those that wait for it, or are done
     -- and take it late, run because of it.
@@ -162,7 +168,8 @@ BEGIN
     VALUES (held.process_id, held.inbox_seq + 1, clock_timestamp(), 'RESPONSE', respond.response_id, respond.name,
             coalesce(respond.payload, '{}'));
     UPDATE commandbus.process p
-    SET inbox_seq = held.inbox_seq + 1, wake_at = CASE WHEN wakes THEN commandbus.now() ELSE p.wake_at END
+    SET inbox_seq = held.inbox_seq + 1, content_bytes = p.content_bytes + coalesce(octet_length(respond.payload::text), 2),
+        wake_at = CASE WHEN wakes THEN commandbus.now() ELSE p.wake_at END
     WHERE p.process_id = held.process_id;
     IF wakes THEN
         PERFORM commandbus.wake_sleepers(held.domain || '__processes');

@@ -8,12 +8,14 @@ CREATE TYPE commandbus.process_row AS (
     unsettled integer, inbox_seq integer, now_ms bigint, created_ms bigint, deadline_ms bigint, retry_ms bigint, wait_timeout_ms bigint,
     deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history text, inbox text, waited_us bigint);
 
--- NULL also for a moment that is none: one such row must not fail the claim of all others.
+-- NULL also for a moment that never comes: one such row must not fail the claim of all others. What was before
+-- 1970 is past all the same, and 0 is no moment in C.
 CREATE FUNCTION commandbus.to_ms(moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN isfinite(moment) THEN floor(date_part('epoch', moment) * 1000)::bigint END
+    SELECT CASE WHEN moment < 'infinity' THEN floor(date_part('epoch', greatest(moment, '1970-01-01 00:00:01Z')) * 1000)::bigint END
 $$;
 
+<<<<<<< HEAD
 -- A string as JSON, null for NULL. STABLE as to_json is, or it would not be inlined.
 CREATE FUNCTION commandbus.quoted(value text) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -41,6 +43,21 @@ LANGUAGE sql STABLE AS $$
                                         WHERE c.command_id = h.command_id AND c.domain = h.domain), 'null')
                           ELSE 'null' END) || ']', ',' ORDER BY h.ordinal) || ']'
                FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]'),
+=======
+-- What happened and what has arrived: arrays of arrays, in the order of cb_record_column and cb_inbox_column.
+-- Without SET, so that it becomes part of its callers' plans. A history beyond half of what a value can have
+-- is null, which no worker can read: it is parked, and does not fail the claim of all others.
+CREATE FUNCTION commandbus.process_content(process_id uuid, content_bytes bigint) RETURNS TABLE (history json, inbox json)
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN content_bytes > 536870912 THEN 'null' ELSE coalesce((
+               SELECT json_agg(json_build_array(h.ordinal, h.kind, h.status, h.name, h.attempts, h.send_no, h.during,
+                          h.command_id, h.domain, h.command_type, commandbus.to_ms(h.timeout_at), h.error_code,
+                          h.error_message, h.result, h.opening, h.patch, h.owes,
+                          CASE WHEN h.status = 'WAITING' AND h.command_id IS NOT NULL THEN
+                              (SELECT c.status FROM commandbus.command_metadata c
+                               WHERE c.command_id = h.command_id AND c.domain = h.domain) END) ORDER BY h.ordinal)
+               FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]') END,
+>>>>>>> h-h1
            coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', i.seq, '"' || i.kind || '"', commandbus.quoted(i.name),
                           coalesce('"' || i.response_id || '"', 'null'), i.payload::text) || ']', ',' ORDER BY i.seq) || ']'
@@ -115,7 +132,7 @@ BEGIN
            commandbus.to_ms(c.next_retry_at), commandbus.to_ms(c.next_wait_timeout_at), c.deadline_spent, c.leaving,
            c.initial_state, c.state, t.history, t.inbox,
            CASE WHEN isfinite(c.due_at) THEN (date_part('epoch', moment - c.due_at) * 1000000)::bigint ELSE 0 END
-    FROM claimed c CROSS JOIN LATERAL commandbus.process_content(c.process_id) t;
+    FROM claimed c CROSS JOIN LATERAL commandbus.process_content(c.process_id, c.content_bytes) t;
 END
 $$;
 
@@ -253,7 +270,7 @@ BEGIN
            commandbus.to_ms(moment), commandbus.to_ms(p.created_at), commandbus.to_ms(p.deadline_at),
            commandbus.to_ms(p.next_retry_at), commandbus.to_ms(p.next_wait_timeout_at), p.deadline_spent, p.leaving,
            p.initial_state, p.state, t.history, t.inbox, 0::bigint
-    FROM commandbus.process p CROSS JOIN LATERAL commandbus.process_content(p.process_id) t
+    FROM commandbus.process p CROSS JOIN LATERAL commandbus.process_content(p.process_id, p.content_bytes) t
     WHERE p.process_id = ANY (process_ids) ORDER BY p.process_id;
 END
 $$;

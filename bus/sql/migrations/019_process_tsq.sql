@@ -69,9 +69,14 @@ CREATE FUNCTION commandbus.process_retry(process_id uuid, operator text, reason 
     new_deadline timestamptz DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parked record := commandbus.parked_process(process_retry.process_id, process_retry.operator);
-    held   commandbus.process := parked.held;
+    parked record;
+    held   commandbus.process;
 BEGIN
+    IF NOT isfinite(new_deadline) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'a deadline is a moment, not infinity', 'Leave it out for none; nothing changed.');
+    END IF;
+    parked := commandbus.parked_process(process_retry.process_id, process_retry.operator);
+    held := parked.held;
     IF parked.command_in_tsq AND held.error_code IN ('COMMAND_IN_TSQ', 'COMPENSATION_FAILED', 'OUTCOME_UNKNOWN') THEN
         PERFORM commandbus.tsq_retry(parked.command_domain, parked.command_id, process_retry.operator, reason);
     END IF;

@@ -63,7 +63,7 @@ GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel, c
     TO commandbus_operator;
 -- Monitoring sees what they do, not what they are about: no state, results, payloads, messages.
 GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, next_retry_at, next_wait_timeout_at,
-              deadline_at, created_at, updated_at, completed_at, tsq_at, unsettled, inbox_seq, version, status, phase,
+              deadline_at, created_at, updated_at, completed_at, tsq_at, content_bytes, unsettled, inbox_seq, version, status, phase,
               execution_model, deadline_spent, domain, process_type, current_step, current_wait, lease_owner, reply_queue,
               error_code)
     ON commandbus.process TO commandbus_monitor;
