@@ -230,7 +230,6 @@ Test(deadline, does_nothing_to_a_process_that_waits_for_an_operator) /* STP.10 *
     stage_close(&s);
 }
 
-<<<<<<< HEAD
 /* Who retries because of a deadline has not been told that a step was begun and has no end. */
 Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DESIGN 4, STP.9 */
 {
@@ -253,7 +252,8 @@ Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DE
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     cr_expect_str_eq(tour_calls, "prepare");
     stage_close(&s);
-=======
+}
+
 /* 0 is no moment in C: it was woken for a deadline that it did not see, at once and for ever. */
 Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
 {
@@ -264,12 +264,11 @@ Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
         stage s = tour_open(&tour_type);
         cb_uuid id = start(&s);
         free(test_value(s.rig.sql,
-                   "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
-                   "wake_at = $1::timestamptz RETURNING 1",
-                   moments[i], NULL));
+                        "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
+                        "wake_at = $1::timestamptz RETURNING 1",
+                        moments[i], NULL));
         stage_go(&s);
         expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
         stage_close(&s);
     }
->>>>>>> h-h1
 }

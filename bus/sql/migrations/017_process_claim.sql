@@ -15,7 +15,6 @@ LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN moment < 'infinity' THEN floor(date_part('epoch', greatest(moment, '1970-01-01 00:00:01Z')) * 1000)::bigint END
 $$;
 
-<<<<<<< HEAD
 -- A string as JSON, null for NULL. STABLE as to_json is, or it would not be inlined.
 CREATE FUNCTION commandbus.quoted(value text) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -24,10 +23,11 @@ $$;
 
 -- What happened and what has arrived: JSON arrays of arrays, in the order of cb_record_column and
 -- cb_inbox_column. Put together as text: json_build_array takes 30 us for a record, this takes 3. Without SET,
--- so that it becomes part of its callers' plans.
-CREATE FUNCTION commandbus.process_content(process_id uuid) RETURNS TABLE (history text, inbox text)
+-- so that it becomes part of its callers' plans. A history beyond half of what a value can have is null, which
+-- no worker can read: it is parked, and does not fail the claim of all others.
+CREATE FUNCTION commandbus.process_content(process_id uuid, content_bytes bigint) RETURNS TABLE (history text, inbox text)
 LANGUAGE sql STABLE AS $$
-    SELECT coalesce((
+    SELECT CASE WHEN content_bytes > 536870912 THEN 'null' ELSE coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', h.ordinal, '"' || h.kind || '"', '"' || h.status || '"',
                           commandbus.quoted(h.name), h.attempts, coalesce(h.send_no, 0), coalesce(h.during, 0),
                           coalesce('"' || h.command_id || '"', 'null'),
@@ -42,22 +42,7 @@ LANGUAGE sql STABLE AS $$
                               coalesce((SELECT '"' || c.status || '"' FROM commandbus.command_metadata c
                                         WHERE c.command_id = h.command_id AND c.domain = h.domain), 'null')
                           ELSE 'null' END) || ']', ',' ORDER BY h.ordinal) || ']'
-               FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]'),
-=======
--- What happened and what has arrived: arrays of arrays, in the order of cb_record_column and cb_inbox_column.
--- Without SET, so that it becomes part of its callers' plans. A history beyond half of what a value can have
--- is null, which no worker can read: it is parked, and does not fail the claim of all others.
-CREATE FUNCTION commandbus.process_content(process_id uuid, content_bytes bigint) RETURNS TABLE (history json, inbox json)
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN content_bytes > 536870912 THEN 'null' ELSE coalesce((
-               SELECT json_agg(json_build_array(h.ordinal, h.kind, h.status, h.name, h.attempts, h.send_no, h.during,
-                          h.command_id, h.domain, h.command_type, commandbus.to_ms(h.timeout_at), h.error_code,
-                          h.error_message, h.result, h.opening, h.patch, h.owes,
-                          CASE WHEN h.status = 'WAITING' AND h.command_id IS NOT NULL THEN
-                              (SELECT c.status FROM commandbus.command_metadata c
-                               WHERE c.command_id = h.command_id AND c.domain = h.domain) END) ORDER BY h.ordinal)
                FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]') END,
->>>>>>> h-h1
            coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', i.seq, '"' || i.kind || '"', commandbus.quoted(i.name),
                           coalesce('"' || i.response_id || '"', 'null'), i.payload::text) || ']', ',' ORDER BY i.seq) || ']'

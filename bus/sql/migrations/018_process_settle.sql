@@ -194,7 +194,7 @@ BEGIN
             error_message = left(h.error_message, 4000),
             leaving = CASE WHEN h.refused THEN p.leaving ELSE h.leaving END,
             deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
-            content_bytes = p.content_bytes + coalesce(octet_length(h.records::text), 0),
+            content_bytes = p.content_bytes + coalesce(pg_column_size(h.records), 0),
             next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
             lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
             lease_until = CASE WHEN h.goes_on
