@@ -342,9 +342,16 @@ void run_decide_unreadable(cb_process *p, const char *why)
         stay(p);
         return;
     }
-    /* Answered by parking it again: the next decision must not be refused because of this one. */
     if (request)
         request->consumed = true;
+    if (request && is(request->name, "CANCEL") && !asked_for(request, "run_compensations")) {
+        /* For this nothing of it has to be understood. What it owes stays to be seen. */
+        const char *reason = reply_text(request, "reason");
+        run_fail_text(p, "CANCELED", "%s", reason ? reason : "");
+        run_end(p, "CANCELED");
+        return;
+    }
+    /* Answered by parking it again: the next decision must not be refused because of this one. */
     run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", why);
 }
 

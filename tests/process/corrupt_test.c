@@ -108,6 +108,27 @@ Test(corrupt, nor_does_a_history_that_is_not_ours_harm_others) /* STP.13 */
     stage_close(&s);
 }
 
+/* Somebody must be able to end what nobody can read. */
+Test(corrupt, what_cannot_be_read_can_be_canceled_without_compensations) /* STP.12, STP.13 */
+{
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Corrupt", "{}");
+    cb_error e;
+
+    stage_go(&s);
+    test_exec(s.rig.sql, "UPDATE commandbus.process SET state = '[1]'");
+    stage_respond(&s, id, "go", "{}");
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+    cr_assert(cb_process_cancel(s.rig.db, id.text, "ann", "beyond repair", false, &e), "%s",
+              e.message);
+    stage_go(&s);
+
+    expect_status(&s, "CANCELED CANCELED", id);
+    expect_message(&s, "beyond repair", id);
+    stage_close(&s);
+}
+
 Test(corrupt, at_its_end_it_stays_at_its_end) /* STP.11, STP.13 */
 {
     stage s = tale_open(&type);
