@@ -196,16 +196,26 @@ static void unlink_job(process_domain *d, process_job *j)
     atomic_fetch_sub(&d->in_flight, 1);
 }
 
+/* One slot after the other: whoever takes a job wakes the next, and often runs several before that one is
+ * awake. With the mutex held. */
+static void wake_one(process_domain *d)
+{
+    if (!d->first_ready || d->idle == 0 || d->waking)
+        return;
+    d->waking = true;
+    pthread_cond_signal(&d->work);
+}
+
 bool process_domain_add(process_domain *d, process_job *const *jobs, size_t n)
 {
     pthread_mutex_lock(&d->mutex);
     bool may_start = !d->giving_back;
-    for (size_t i = 0; may_start && i < n; i++) {
+    for (size_t i = 0; may_start && i < n; i++)
         link_job(d, jobs[i]);
-        pthread_cond_signal(&d->work);
-    }
-    if (may_start)
+    if (may_start) {
         atomic_fetch_add(&d->in_flight, n);
+        wake_one(d);
+    }
     pthread_mutex_unlock(&d->mutex);
     return may_start;
 }
@@ -213,13 +223,18 @@ bool process_domain_add(process_domain *d, process_job *const *jobs, size_t n)
 process_job *process_domain_next(process_domain *d)
 {
     pthread_mutex_lock(&d->mutex);
-    while (!d->first_ready && !d->ending)
+    while (!d->first_ready && !d->ending) {
+        d->idle++;
         pthread_cond_wait(&d->work, &d->mutex);
+        d->idle--;
+        d->waking = false;
+    }
     process_job *j = d->first_ready;
     if (j) {
         d->first_ready = j->next_ready;
         if (!d->first_ready)
             d->last_ready = NULL;
+        wake_one(d);
     }
     pthread_mutex_unlock(&d->mutex);
     return j;

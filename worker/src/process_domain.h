@@ -40,6 +40,8 @@ typedef struct process_domain {
     atomic_size_t in_flight; /* changed under the mutex, read anywhere */
     atomic_size_t given_up;  /* of them, jobs that no drain waits for; likewise */
     size_t overdue;          /* steps that run past their timeout */
+    int idle;                /* slots that sleep */
+    bool waking;             /* one of them is about to wake */
     bool giving_back, ending;
     process_slot *slots;
     size_t n_threads;

@@ -35,6 +35,26 @@ process_job *process_job_make(process_domain *d, process_share *share, const cb_
     return j;
 }
 
+static bool keep(char **to, const char **from)
+{
+    *to = *from ? strdup(*from) : NULL;
+    bool kept = *to || !*from;
+    *from = *to;
+    return kept;
+}
+
+bool process_job_return(process_job *j, const cb_run_result *result, int64_t took)
+{
+    j->returned = true;
+    j->took = took;
+    j->result = *result;
+    j->outcome.settlement = result->settlement;
+    j->outcome.settlement.verdict = CB_SETTLED;
+    return keep(&j->item, &j->outcome.settlement.item) &&
+           keep(&j->error_code, &j->result.error_code) &&
+           keep(&j->error_message, &j->result.error_message) && keep(&j->misuse, &j->result.misuse);
+}
+
 void process_share_drop(process_share *share)
 {
     if (atomic_fetch_sub(&share->users, 1) > 1)
@@ -49,5 +69,9 @@ void process_job_drop(process_job *j)
         return;
     process_share_drop(j->share);
     sem_destroy(&j->answer);
+    free(j->item);
+    free(j->error_code);
+    free(j->error_message);
+    free(j->misuse);
     free(j);
 }

@@ -1,16 +1,17 @@
 /* A process job: one claimed process on its way through the worker.
  *
- *     claimed ──▶ ready ──slot──▶ runs ──settled──▶ ended
+ *     claimed ──▶ ready ──slot──▶ runs ──▶ returned ──settled──▶ ended
  *                   │              │ ▲
  *                   │              ▼ │ checkpoint: the slot waits until it is durable
  *                   └─ stopping: forgotten here, and released in the database
  *
- * It takes one of its domain's slots from the claim until what it came to is durable. What stands behind
+ * It takes one of its domain's places from the claim until what it came to is durable; its slot may run the
+ * next one meanwhile. What stands behind
  * the comment is guarded by the domain's mutex; what other threads look at in passing is atomic. */
 #ifndef WORKER_PROCESS_JOB_H
 #define WORKER_PROCESS_JOB_H
 
-#include <commandbus/process_row.h>
+#include <commandbus/run.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -31,7 +32,7 @@ typedef struct process_job process_job;
 typedef struct {
     queued queued; /* always first */
     process_job *job;
-    cb_process_settlement settlement; /* its item is borrowed from the run, whose slot waits */
+    cb_process_settlement settlement; /* its item is the job's, or of the run whose slot waits */
     int tries;                        /* that the database refused */
 } process_outcome;
 
@@ -45,9 +46,15 @@ struct process_job {
     _Atomic int64_t lease_end;
     process_outcome outcome;
 
-    /* The settler's, between settler_put and its post. */
-    sem_t answer; /* the outcome has its verdict, or … */
+    /* The settler's, between settler_put and its answer. */
+    sem_t answer; /* of a checkpoint: it has its verdict, or … */
     bool left;    /* … nobody will write it */
+
+    /* What the run came to, once it has returned: strings are the job's. */
+    bool returned;
+    cb_run_result result;
+    int64_t took; /* ns */
+    char *item, *error_code, *error_message, *misuse;
 
     /* Guarded by the domain's mutex. */
     bool finished;        /* the end of its run was handed to the settler */
@@ -64,6 +71,8 @@ struct process_job {
 /* The caller owns the job, which joins no list. Takes a share of the claim. NULL: no memory. */
 process_job *process_job_make(struct process_domain *d, process_share *share,
                               const cb_process_row *row, int64_t lease_end);
+/* Keeps what its run came to, which until now was borrowed from the run. False: no memory. */
+bool process_job_return(process_job *j, const cb_run_result *result, int64_t took);
 /* Drops one user; the last one frees it. */
 void process_job_drop(process_job *j);
 /* Drops one user of a claim; the last one frees it. */

@@ -1,4 +1,4 @@
-/* What the settler does with checkpoints and ends of runs: their slots wait for the answer. */
+/* What the settler does with checkpoints, whose slots wait for the answer, and with ends of runs. */
 #include <string.h>
 
 #include "engine.h"
@@ -14,25 +14,28 @@ static bool write_all(cb_worker *w, cb_db *db, void *items, size_t n, size_t *re
     return cb_process_settle_each(db, w->id, items, n, refused, e);
 }
 
-/* A semaphore of the job's own: with the domain's mutex, everybody who is answered would queue for it. */
-static void answer(queued *q, bool left)
+/* The slot of a checkpoint waits on a semaphore of the job's own: with the domain's mutex, everybody who is
+ * answered would queue for it. The job may be gone from here on. */
+static void answer(cb_worker *w, queued *q, bool left)
 {
     process_job *j = ((process_outcome *)q)->job;
 
+    if (j->returned) {
+        process_ended(w, j, left);
+        return;
+    }
     j->left = left;
-    sem_post(&j->answer); /* the job may be gone from here on */
+    sem_post(&j->answer);
 }
 
 static void settled(cb_worker *w, queued *o)
 {
-    (void)w;
-    answer(o, false);
+    answer(w, o, false);
 }
 
 static void left(cb_worker *w, queued *o)
 {
-    (void)w;
-    answer(o, true);
+    answer(w, o, true);
 }
 
 /* Once at first and then once a minute: it is brought again every second. */

@@ -1,5 +1,5 @@
-/* A slot that runs processes: a thread with a run of its own. It stays taken until what a run came to is
- * durable, for that is borrowed from the run. */
+/* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is durable; what a
+ * run came to in the end is settled without it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -158,24 +158,41 @@ static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
         claimer_hint(&w->process_claims, j->domain->index);
 }
 
-static void settle(cb_worker *w, process_job *j, cb_run_result *r, int64_t took)
+void process_ended(cb_worker *w, process_job *j, bool left)
+{
+    process_domain *d = j->domain;
+    cb_verdict verdict = j->outcome.settlement.verdict;
+    cb_run_result *r = &j->result;
+
+    r->settlement.verdict = verdict;
+    if (!left && (verdict == CB_SETTLED || verdict == CB_ALREADY)) {
+        metrics_process_settled(w->metrics, d->index, false);
+        metrics_process_run(w->metrics, d->index, j->type,
+                            &(process_run){ r->status, r->steps, r->replayed, j->took / 1000,
+                                            j->row->now_ms - j->row->created_ms });
+        tell(w, j, r, j->took);
+        hint(w, j, r);
+    } else if (!left && verdict == CB_STALE) {
+        tell_stale(w, j);
+    }
+    process_domain_end(d, j);
+    claimer_freed(&w->process_claims);
+    if (atomic_load(&w->stopping))
+        worker_changed(w);
+}
+
+/* Without memory for that it is as if this worker had died: the lease ends by itself. */
+static void hand_over(cb_worker *w, process_job *j, const cb_run_result *r, int64_t took)
 {
     process_domain *d = j->domain;
 
     pthread_mutex_lock(&d->mutex);
     j->finished = true;
     pthread_mutex_unlock(&d->mutex);
-    r->settlement.verdict = CB_SETTLED;
-    if (settle_and_wait(j, &r->settlement)) {
-        metrics_process_settled(w->metrics, d->index, false);
-        metrics_process_run(w->metrics, d->index, j->type,
-                            &(process_run){ r->status, r->steps, r->replayed, took / 1000,
-                                            j->row->now_ms - j->row->created_ms });
-        tell(w, j, r, took);
-        hint(w, j, r);
-    } else if (r->settlement.verdict == CB_STALE) {
-        tell_stale(w, j);
-    }
+    if (!r->lost && process_job_return(j, r, took))
+        settler_put(&w->process_settling, &j->outcome.queued);
+    else
+        process_ended(w, j, true);
 }
 
 void *process_slot_thread(void *arg)
@@ -190,12 +207,7 @@ void *process_slot_thread(void *arg)
         int64_t from = now_ns();
         cb_run_process(slot->run, j->row, &d->host, j, &result);
         stepping(j, NULL, 0);
-        if (!result.lost)
-            settle(w, j, &result, now_ns() - from);
-        process_domain_end(d, j);
-        claimer_freed(&w->process_claims);
-        if (atomic_load(&w->stopping))
-            worker_changed(w);
+        hand_over(w, j, &result, now_ns() - from);
     }
     return NULL;
 }

@@ -16,6 +16,8 @@ void process_hint_reply(cb_worker *w, const char *queue);
 /* What a run asks of its job, but for the lease. */
 extern const cb_run_host process_run_host;
 void *process_slot_thread(void *slot);
+/* What its run came to is settled, or left: nobody will write it. The job is gone then. */
+void process_ended(cb_worker *w, process_job *j, bool left);
 
 /* Registers the types of every domain. */
 bool processes_register(cb_worker *w, cb_db *db, cb_error *e);
