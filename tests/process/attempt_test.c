@@ -13,7 +13,7 @@ static struct {
     bool local;
     double asks_seconds;
     int ran;
-    char keys[20][40];
+    char keys[40][40];
 } step = { .failure = CB_TRANSIENT };
 
 static void take_time(int ms)
