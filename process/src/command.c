@@ -43,11 +43,10 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     return true;
 }
 
-void command_cancel(cb_process *p, const record *r, const char *why)
+void command_cancel(cb_process *p, const record *r)
 {
     json_object *o = json_object_new_object();
 
-    (void)why;
     if (!o)
         return;
     put_text(o, "domain", r->domain);
@@ -292,7 +291,7 @@ static cb_flow still_out(cb_process *p, record *r, const command_call *c)
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
-        command_cancel(p, r, "timeout");
+        command_cancel(p, r);
         run_event(p, "WAIT_TIMEOUT", c->name, NULL);
         run_wait_for(p, r);
         return run_park(p, "COMMAND_STEP_TIMEOUT",

@@ -240,7 +240,7 @@ const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled. */
-void command_cancel(cb_process *p, const record *r, const char *reason);
+void command_cancel(cb_process *p, const record *r);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
 bool reply_is_final(const inbox_item *reply);
@@ -251,6 +251,8 @@ bool reply_is_our_cancel(const inbox_item *reply);
 void leave_begin(cb_process *p, const char *to, const char *end, const char *code,
                  const char *message, bool forced);
 void leave_go_on(cb_process *p);
+/* What was said when it began: to, end, code, message. NULL: nothing. */
+const char *leaving_text(const cb_process *p, const char *key);
 void leave_for_deadline(cb_process *p);
 
 /* ---- saga.c ---- */

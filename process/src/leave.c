@@ -9,7 +9,7 @@
 /* How long the outcome of a command is waited for before a person is asked. */
 static const int64_t outcome_wait_ms = 120000;
 
-static const char *leaving_text(const cb_process *p, const char *key)
+const char *leaving_text(const cb_process *p, const char *key)
 {
     json_object *value = NULL;
 
@@ -67,7 +67,7 @@ static void outcome_unknown(cb_process *p, const record *r, const char *why)
 static void wait_for_outcome(cb_process *p, record *r)
 {
     if (!leaving_flag(p, "asked")) {
-        command_cancel(p, r, "left");
+        command_cancel(p, r);
         json_object_object_add(p->leaving, "asked", json_object_new_boolean(true));
         r->timeout_at = 0;
     }
@@ -97,13 +97,13 @@ static bool outcome_is_known(cb_process *p, record *r)
     if (!is_out(r))
         return true;
     if (leaving_flag(p, "forced")) {
-        command_cancel(p, r, "left"); /* if nobody has received it yet, nobody is to */
+        command_cancel(p, r); /* if nobody has received it yet, nobody is to */
         return true;
     }
     if (is_in_tsq(p, r)) {
         outcome_unknown(p, r, "it is in the troubleshooting queue; decide about it there");
     } else if (leaving_flag(p, "asked") && r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
-        command_cancel(p, r, "left"); /* somebody may have had it locked when we asked first */
+        command_cancel(p, r); /* somebody may have had it locked when we asked first */
         outcome_unknown(p, r, "it was received, and has sent no final reply");
     } else {
         wait_for_outcome(p, r);
@@ -197,7 +197,7 @@ static void abandon_payments(cb_process *p)
         if (r->kind != KIND_COMPENSATION || !record_is_open(r))
             continue;
         if (r->status == RECORD_WAITING)
-            command_cancel(p, r, "left");
+            command_cancel(p, r);
         r->status = RECORD_ABANDONED;
         r->dirty = true;
     }

@@ -250,14 +250,6 @@ static bool pay(cb_process *p, record *r)
                         : pay_by_command(p, payment, r);
 }
 
-static const char *leaving_text(const cb_process *p, const char *key)
-{
-    json_object *value = NULL;
-
-    return json_object_object_get_ex(p->leaving, key, &value) ? json_object_get_string(value)
-                                                              : NULL;
-}
-
 void saga_go_on(cb_process *p)
 {
     record *r;

@@ -56,3 +56,38 @@ Test(step, local_steps_of_one_run_are_settled_together) /* STP.4, STP.14 */
     cr_expect_eq(s.durable, 1);
     stage_close(&s);
 }
+
+static int effects;
+
+static cb_outcome have_effect(cb_context *ctx, void *state)
+{
+    (void)ctx, (void)state;
+    effects++;
+    return CB_SUCCESS;
+}
+
+static cb_flow one_effect(cb_process *p, void *state)
+{
+    (void)state;
+    CB_DO(cb_step(p, "effect", have_effect));
+    return CB_DONE;
+}
+
+static const cb_process_type outside = {
+    .name = "Outside", .domain = "payments", .state = &tale_fields, .execute = one_effect
+};
+
+/* A worker that is paused while STARTED becomes durable: somebody else may run the process by now. */
+Test(step, does_not_begin_once_the_lease_is_lost) /* DESIGN 8.4 */
+{
+    const cb_process_type *types[] = { &outside };
+    stage s = stage_open(types, 1, NULL, 0);
+    cb_uuid id = stage_start(&s, "Outside", "{}");
+
+    s.lost_after = 1;
+    stage_go(&s);
+
+    cr_expect_eq(effects, 0);
+    expect_history(&s, "STEP effect STARTED", id);
+    stage_close(&s);
+}

@@ -86,10 +86,17 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
     return became_durable(s);
 }
 
+static bool is_lost(void *arg)
+{
+    const stage *s = arg;
+
+    return s->lost_after > 0 && s->durable >= s->lost_after;
+}
+
 bool stage_step(stage *s)
 {
     static const char *const replies[] = { "payments__replies" };
-    static const cb_run_host host = { .checkpoint = checkpoint };
+    static const cb_run_host host = { .checkpoint = checkpoint, .is_lost = is_lost };
     cb_process_claim_options options = { .worker = s->worker,
                                          .kinds = cb_process_types_kinds(s->types),
                                          .n_kinds = cb_process_types_count(s->types),
@@ -106,7 +113,7 @@ bool stage_step(stage *s)
     if (cb_process_claim_count(claim) == 0)
         return false;
     cb_run_process(s->run, cb_process_claim_at(claim, 0), &host, s, &s->last);
-    if (s->crashed)
+    if (s->crashed || (s->last.lost && is_lost(s)))
         return false;
     cr_assert(!s->last.lost);
     cr_assert(cb_process_settle_each(s->rig.db, s->worker, &s->last.settlement, 1, NULL, &e),

@@ -16,6 +16,7 @@ typedef struct {
     int durable;     /* settles and checkpoints that have become durable */
     int crash_after; /* the worker dies right after this one (counted by durable); 0: never */
     bool crashed;
+    int lost_after;     /* likewise it loses its lease, and lives; 0: never */
     cb_run_result last; /* of the last run; strings are of the run, until the next */
 } stage;
 

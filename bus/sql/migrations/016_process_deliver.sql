@@ -1,6 +1,6 @@
 -- Delivering replies: from a reply queue into the inboxes of the processes that wait for them.
 
--- Whether a text is a UUID in its usual 36 characters. A regular expression takes ten times as long.
+-- Whether a text is a UUID in its usual 36 characters. Without a regular expression: every reply is asked this twice.
 CREATE FUNCTION commandbus.is_uuid(value text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT length(value) = 36 AND translate(value, '0123456789abcdefABCDEF', '') = '----'

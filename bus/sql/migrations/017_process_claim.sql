@@ -22,7 +22,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- What happened and what has arrived: JSON arrays of arrays, in the order of cb_record_column and
--- cb_inbox_column. Put together as text: json_build_array takes 30 us for a record, this takes 3. Without SET,
+-- cb_inbox_column. Put together as text: with json_build_array this was most of a claim. Without SET,
 -- so that it becomes part of its callers' plans. A history beyond half of what a value can have is null, which
 -- no worker can read: it is parked, and does not fail the claim of all others.
 CREATE FUNCTION commandbus.process_content(process_id uuid, content_bytes bigint) RETURNS TABLE (history text, inbox text)
