@@ -25,6 +25,7 @@
 
 #include <commandbus/fields.h>
 #include <commandbus/handler.h>
+#include <commandbus/manager.h>
 #include <stdint.h>
 
 typedef struct cb_process cb_process;
@@ -162,8 +163,9 @@ typedef struct cb_process_type {
     const char *name;   /* required: a letter, then letters, digits, _ . - */
     const char *domain; /* required */
     int version; /* [1] grows with the code; older workers leave alone what a newer one wrote */
-    const cb_fields *state; /* required */
-    cb_execute_fn *execute; /* required */
+    const cb_fields *state;            /* required */
+    cb_execute_fn *execute;            /* required, or … */
+    const cb_process_manager *manager; /* … a machine of steps: manager.h */
     const cb_response *responses;
     size_t n_responses;
     /* What a step's permanent failure of this code is to this process [CB_PERMANENT]. */
@@ -175,6 +177,8 @@ typedef struct cb_process_type {
     void (*on_completed)(void *state);
     void (*on_canceled)(void *state);
     const char *reply_queue; /* [<domain>__replies] */
+    /* Fields whose values people do not see in process_audit, wherever in the data they are; ends with NULL. [none] */
+    const char *const *redact;
 } cb_process_type;
 
 #endif

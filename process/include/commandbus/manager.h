@@ -1,0 +1,61 @@
+/* The other way to write a process: as a machine of steps that is driven by replies (STEP_BASED).
+ *
+ *     enum { QUERY = 1, RENDER, REMOVE };
+ *
+ *     static const cb_manager_step steps[] = {
+ *         [QUERY] = { "query", .command_type = "StatementQuery", .request = &query_request,
+ *                     .reply = &query_reply, .compensation = REMOVE },
+ *         [RENDER] = { "render", .command_type = "StatementRender", … },
+ *         [REMOVE] = { "remove", .command_type = "StatementRemove", … },
+ *     };
+ *     static const cb_process_manager manager = {
+ *         .first_step = first, .build_command = build, .update_state = update, .next_step = next,
+ *         .steps = steps, .n_steps = CB_COUNT(steps),
+ *     };
+ *     static const cb_process_type statement_report = {
+ *         .name = "StatementReport", .domain = "reporting", .state = &report_fields, .manager = &manager,
+ *     };
+ *
+ * A step sends a command and goes on with its reply, or waits for a response that somebody gives with
+ * commandbus.respond. It runs on the same engine, rows and records as a type with execute(), and the same
+ * holds for its functions: they look at the state and at nothing else. A step may be visited again.
+ *
+ * Thread-safety: a manager is const; its functions are called by one thread for one process. */
+#ifndef COMMANDBUS_MANAGER_H
+#define COMMANDBUS_MANAGER_H
+
+#include <commandbus/fields.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is left out takes its default in []. Steps are numbered from 1: row 0 of the table stays empty, so
+ * that 0 can mean "none". */
+typedef struct {
+    const char *name;         /* required, unique: what people see in `process show` */
+    const char *command_type; /* the step sends this, or … */
+    const char *response;     /* … waits for this one of the type's responses */
+    const char *domain;       /* of the command [command-steps.<name>, else the process's own] */
+    const cb_fields *request; /* the struct that build_command fills [an empty object is sent] */
+    const cb_fields *reply;   /* the struct that update_state takes [it takes NULL] */
+    int compensation;         /* the step that undoes this one; it sends a command [none] */
+    int64_t
+        timeout_ms; /* until the reply or response: then the TSQ, COMMAND_STEP_TIMEOUT or WAIT_TIMEOUT [none] */
+    int timeout_seconds; /* of one run of the command's handler [the domain's] */
+    int max_attempts;    /* of the command [the domain's] */
+} cb_manager_step;
+
+typedef struct cb_process_manager {
+    /* Once, before the first step: completes what start_process was given. False: PERMANENT_FAILURE. [nothing to do] */
+    bool (*create_state)(void *state);
+    int (*first_step)(const void *state); /* required */
+    /* Fills the request of a step that sends a command; of a compensation too. False: PERMANENT_FAILURE. */
+    bool (*build_command)(int step, const void *state, void *request);
+    /* Takes the reply to a step, or the response it waited for, into the state. False: it is not what was expected,
+     * PERMANENT_FAILURE. */
+    bool (*update_state)(int step, void *state, const void *reply);
+    int (*next_step)(int step, const void *state); /* required; 0: the process is COMPLETED */
+    const cb_manager_step *steps;                  /* required */
+    size_t n_steps;                                /* with the empty row 0 */
+} cb_process_manager;
+
+#endif
