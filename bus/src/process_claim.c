@@ -20,12 +20,13 @@ enum {
 static const double look_again_seconds = 0.01;
 
 /* Everything about one look, freed together. The statements: one a queue, the claim unless the caller has no
- * room, the next timer. */
+ * room, the next timer; what the caller does not want is left out. */
 typedef struct {
     buffer types;
     buffer versions;
     pipeline_statement *statements;
-    size_t n;
+    size_t n, n_replies;
+    const pipeline_statement *claim, *timer; /* NULL: not asked for */
 } look_call;
 
 static void look_call_done(look_call *call)
@@ -37,7 +38,7 @@ static void look_call_done(look_call *call)
     free(call->statements);
 }
 
-static void add_deliver(look_call *call, const cb_process_claim_options *o, const char *queue)
+static void add_replies(look_call *call, const cb_process_claim_options *o, const char *queue)
 {
     pipeline_statement *s = &call->statements[call->n++];
 
@@ -46,6 +47,7 @@ static void add_deliver(look_call *call, const cb_process_claim_options *o, cons
     params_text(&s->p, o->worker);
     params_int(&s->p, o->most_replies ? o->most_replies : 100);
     params_seconds(&s->p, o->reply_grace_seconds ? o->reply_grace_seconds : 60);
+    call->n_replies++;
 }
 
 static void add_claim(look_call *call, const cb_process_claim_options *o, int quantity)
@@ -58,9 +60,10 @@ static void add_claim(look_call *call, const cb_process_claim_options *o, int qu
     params_array(&s->p, &call->versions);
     params_int(&s->p, quantity);
     params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : 30);
+    call->claim = s;
 }
 
-static void add_next(look_call *call, const cb_process_claim_options *o)
+static void add_timer(look_call *call, const cb_process_claim_options *o)
 {
     pipeline_statement *s = &call->statements[call->n++];
 
@@ -68,6 +71,7 @@ static void add_next(look_call *call, const cb_process_claim_options *o)
     params_array(&s->p, &call->types);
     params_array(&s->p, &call->versions);
     params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : 30);
+    call->timer = s;
 }
 
 static int64_t count_at(const PGresult *result, int column)
@@ -78,13 +82,13 @@ static int64_t count_at(const PGresult *result, int column)
 static void read_look(const look_call *call, const cb_process_claim_options *o,
                       cb_process_look *look)
 {
-    const PGresult *next = call->statements[call->n - 1].result;
+    const PGresult *next = call->timer ? call->timer->result : NULL;
     bool locked = false;
 
     *look = (cb_process_look){ .next_seconds = -1 };
     if (PQntuples(next) == 1 && !PQgetisnull(next, 0, 0))
         look->next_seconds = strtod(PQgetvalue(next, 0, 0), NULL);
-    for (size_t i = 0; i < o->n_reply_queues; i++) {
+    for (size_t i = 0; i < call->n_replies; i++) {
         const PGresult *r = call->statements[i].result;
         int64_t gone = count_at(r, DELIVERED) + count_at(r, LATE) + count_at(r, DEAD_LETTERED);
         look->delivered += count_at(r, DELIVERED);
@@ -111,17 +115,18 @@ bool cb_process_claim_due(cb_db *db, const cb_process_claim_options *options, in
         return fail_memory(e);
     if (!process_kind_arrays(options->kinds, options->n_kinds, &call.types, &call.versions, e))
         return false;
-    for (size_t i = 0; i < options->n_reply_queues; i++)
-        add_deliver(&call, options, options->reply_queues[i]);
+    for (size_t i = 0; !options->leave_replies && i < options->n_reply_queues; i++)
+        add_replies(&call, options, options->reply_queues[i]);
     if (quantity > 0)
         add_claim(&call, options, quantity);
-    add_next(&call, options);
+    if (!options->leave_timer)
+        add_timer(&call, options);
 
     if (!pipeline_run(db, call.statements, call.n, e))
         return false;
     if (look)
         read_look(&call, options, look);
-    if (quantity > 0)
-        rows = PGresult_take(&call.statements[call.n - 2].result);
+    if (call.claim)
+        rows = PGresult_take((PGresult **)&call.claim->result);
     return process_rows_adopt(rows, ret, e);
 }

@@ -76,6 +76,7 @@ static const struct {
     { "count_leases", "" },
     { "create_queue", "" },
     { "create_queue_pop", "" },
+    { "create_queue_put", "" },
     { "create_queue_take", "" },
     { "domain_name_problem", "" },
     { "end_by_operator", "" },
@@ -208,11 +209,11 @@ Test(privileges, of_public_are_none)
                  "WHERE n.nspname IN ('commandbus', 'pgmq') AND a.grantee = 0");
 }
 
-/* Each queue has two functions of its own, made when the queue is. */
+/* Each queue has three functions of its own, made when the queue is. */
 Test(privileges, of_a_queues_own_functions_nobody_has)
 {
     expect_number(
-        bus.conn, 12,
+        bus.conn, 18,
         "SELECT count(*) FROM pg_proc p WHERE p.pronamespace = 'commandbus'::regnamespace "
         "AND p.proname LIKE '%.%'");
     expect_number(

@@ -36,7 +36,7 @@ void claimer_reset(claimer *c)
     c->sweep_wanted = false;
     c->sweep_at = 0;
     for (size_t i = 0; i < c->n; i++) {
-        c->places[i].hinted = false;
+        c->places[i].hinted = c->places[i].replied = false;
         c->places[i].look_by = 0;
         sleep_reset(&c->places[i].sleep);
     }
@@ -53,6 +53,14 @@ void claimer_hint(claimer *c, size_t domain)
 {
     pthread_mutex_lock(&c->mutex);
     c->places[domain].hinted = true;
+    wake(c);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void claimer_hint_reply(claimer *c, size_t domain)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->places[domain].hinted = c->places[domain].replied = true;
     wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
@@ -108,7 +116,8 @@ static claim_place *find_due(claimer *c, int64_t now, int64_t *until)
     for (size_t i = 0; i < c->n && !atomic_load(&c->worker->stopping); i++) {
         claim_place *p = &c->places[(c->turn + i) % c->n];
         if (is_due(c, p, now, until)) {
-            p->hinted = false;
+            p->replies = p->replied || now >= p->sleep.poll_at;
+            p->hinted = p->replied = false;
             p->look_by = 0;
             c->turn = (c->turn + i + 1) % c->n;
             return p;

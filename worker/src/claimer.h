@@ -12,10 +12,12 @@
 typedef struct {
     size_t domain; /* its index */
     bool always;   /* to be looked at even when nothing is free: replies are to be delivered */
+    bool replies;  /* this look is also for replies: somebody hinted at some, or it is time */
     sleeper sleep;
 
     /* Guarded by the claimer's mutex. */
     bool hinted;     /* somebody sent something, or said so */
+    bool replied;    /* likewise, a reply */
     int64_t look_by; /* somebody asks for a look by then; 0: nobody */
 } claim_place;
 
@@ -53,6 +55,8 @@ void claimer_reset(claimer *c);
 
 /* Something may be there for that domain. */
 void claimer_hint(claimer *c, size_t domain);
+/* A reply may be there for its processes. */
+void claimer_hint_reply(claimer *c, size_t domain);
 /* Something may be due there so soon. */
 void claimer_look_within(claimer *c, size_t domain, double seconds);
 /* A place became free. */

@@ -28,26 +28,29 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
         /* What was sent while nobody listened. */
         for (size_t i = 0; i < w->n_domains; i++) {
             claimer_hint(&w->claims, i);
-            claimer_hint(&w->process_claims, i);
+            claimer_hint_reply(&w->process_claims, i);
         }
     }
     return true;
 }
 
-/* The queues listened on, and which claimer's place each is for. */
+/* The queues listened on, which claimer's place each is for, and what is said there. */
 typedef struct {
     const char **queues;
     struct {
         claimer *of;
         size_t domain;
+        void (*hint)(claimer *, size_t domain);
     } * ears;
     size_t n;
 } hearing;
 
-static void add_ear(hearing *h, const char *queue, claimer *of, size_t domain)
+static void add_ear(hearing *h, const char *queue, claimer *of, size_t domain,
+                    void (*hint)(claimer *, size_t))
 {
     h->queues[h->n] = queue;
     h->ears[h->n].of = of;
+    h->ears[h->n].hint = hint;
     h->ears[h->n++].domain = domain;
 }
 
@@ -68,9 +71,10 @@ static bool hearing_init(cb_worker *w, hearing *h)
     for (size_t i = 0; h->queues && h->ears && i < w->n_domains; i++) {
         process_domain *d = &w->processes[i];
         if (!w->no_commands)
-            add_ear(h, w->domains[i].queue, &w->claims, i);
+            add_ear(h, w->domains[i].queue, &w->claims, i, claimer_hint);
         for (size_t k = d->n_slots > 0 ? 0 : 1; k < d->n_queues; k++)
-            add_ear(h, d->queues[k], &w->process_claims, i);
+            add_ear(h, d->queues[k], &w->process_claims, i,
+                    k == 0 ? claimer_hint : claimer_hint_reply);
     }
     return h->queues && h->ears;
 }
@@ -91,7 +95,7 @@ static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *
         for (size_t i = 0; ok && any && i < h->n; i++) {
             if (woken[i]) {
                 metrics_notified(w->metrics);
-                claimer_hint(h->ears[i].of, h->ears[i].domain);
+                h->ears[i].hint(h->ears[i].of, h->ears[i].domain);
             }
         }
     }

@@ -10,6 +10,8 @@
 /* How long a timer may stay unknown that another instance has set: nobody is notified of timers, and whoever set
  * one may be gone when it is due (STP.15). */
 static const double strange_timer_seconds = 0.8;
+/* While there is much to do the next timer is asked for so often, not at every look. */
+static const double ask_timer_seconds = 0.05;
 
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
@@ -66,6 +68,26 @@ static void tell_of_claim(cb_worker *w, process_domain *d, size_t claimed,
              .hint = "archived: see audit events REPLY_DEAD_LETTERED");
 }
 
+/* When to look again for a timer that nobody hints at. */
+static void sleep_until_timer(process_domain *d, claim_place *p, const cb_process_look *look)
+{
+    int64_t now = now_ns();
+
+    if (!d->claim.leave_timer) {
+        d->timer_asked_at = now;
+        /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled for. */
+        d->timer_at = look->next_seconds > 0 ? now + seconds_to_ns(look->next_seconds) : 0;
+    } else {
+        sleep_at_most(&p->sleep, ask_timer_seconds);
+        if (look->next_seconds > 0) /* a reply to deliver */
+            sleep_at_most(&p->sleep, look->next_seconds);
+    }
+    if (d->timer_at > 0)
+        sleep_at_most(&p->sleep, ns_to_ms(d->timer_at - now) / 1000);
+    if (d->n_slots > 0)
+        sleep_at_most(&p->sleep, strange_timer_seconds);
+}
+
 static void claim(cb_worker *w, claim_place *p)
 {
     process_domain *d = &w->processes[p->domain];
@@ -76,6 +98,13 @@ static void claim(cb_worker *w, claim_place *p)
     size_t quantity = process_domain_free(d);
     int64_t asked_at = now_ns();
 
+    d->claim.leave_replies = !p->replies;
+    d->claim.leave_timer = asked_at < d->timer_asked_at + seconds_to_ns(ask_timer_seconds) &&
+                           (d->timer_at == 0 || asked_at < d->timer_at);
+    if (quantity == 0 && !p->replies) {
+        p->sleep.hot = true; /* as soon as there is room */
+        return;
+    }
     if (!cb_process_claim_due(link->db, &d->claim, (int)quantity, &taken, &look, &e)) {
         sleep_after_failure(&p->sleep);
         claimer_failed(&w->process_claims, d->name, &e, "claim");
@@ -89,12 +118,8 @@ static void claim(cb_worker *w, claim_place *p)
         take_over(w, d, cb_process_claim_take(&taken), lease_end_from(asked_at, d->vt_seconds));
     sleep_after_claim(&p->sleep, seen, got >= quantity);
     if (look.more_replies)
-        claimer_hint(&w->process_claims, p->domain);
-    /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled for. */
-    if (look.next_seconds > 0)
-        sleep_at_most(&p->sleep, look.next_seconds);
-    if (d->n_slots > 0)
-        sleep_at_most(&p->sleep, strange_timer_seconds);
+        claimer_hint_reply(&w->process_claims, p->domain);
+    sleep_until_timer(d, p, &look);
 }
 
 static void release_unknown(cb_worker *w, claim_place *p)
@@ -148,7 +173,7 @@ void process_hint_reply(cb_worker *w, const char *queue)
         process_domain *d = &w->processes[i];
         for (size_t k = 1; k < d->n_queues; k++) {
             if (strcmp(d->queues[k], queue) == 0)
-                claimer_hint(&w->process_claims, i);
+                claimer_hint_reply(&w->process_claims, i);
         }
     }
 }

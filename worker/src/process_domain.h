@@ -28,7 +28,9 @@ typedef struct process_domain {
     size_t n_kinds;
     char **queues; /* <domain>__processes, then the reply queues */
     size_t n_queues;
-    cb_process_claim_options claim;
+    cb_process_claim_options
+        claim; /* the claimer's own, and so are these: when it last asked for the next */
+    int64_t timer_asked_at, timer_at; /* timer, and when that is; 0: there is none */
     cb_run_host host;
     int n_slots; /* 0: it runs none */
     double vt_seconds;

@@ -95,6 +95,8 @@ typedef struct {
     size_t n_reply_queues;
     double reply_grace_seconds; /* [60] */
     int most_replies;           /* of each queue [100] */
+    bool leave_replies;         /* this look delivers none */
+    bool leave_timer;           /* and does not ask for the next timer: next_seconds is < 0 */
 } cb_process_claim_options;
 
 /* What one look brought beside the processes. */

@@ -30,9 +30,12 @@ CREATE TABLE commandbus.clock (
 );
 INSERT INTO commandbus.clock DEFAULT VALUES;
 
+-- In plpgsql, whose plans are kept: an SQL function that cannot be inlined is planned at every call.
 CREATE FUNCTION commandbus.now() RETURNS timestamptz
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT clock_timestamp() + moved_by FROM commandbus.clock WHERE only_row
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN clock_timestamp() + (SELECT c.moved_by FROM commandbus.clock c WHERE c.only_row);
+END
 $$;
 
 -- A UUID of version 7: ids in order of time keep index insertions on few pages, also when the

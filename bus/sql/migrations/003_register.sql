@@ -55,6 +55,36 @@ BEGIN
 END
 $$;
 
+-- Putting messages into a queue, likewise: "<queue>.put", which answers their ids in the order of the arrays. Internal:
+-- whoever sends or replies calls it. Without a moment of its own a message is visible at once.
+CREATE FUNCTION commandbus.create_queue_put(queue_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($sql$
+        CREATE OR REPLACE FUNCTION commandbus.%1$I(messages jsonb[], vts timestamptz[] DEFAULT NULL, headers jsonb[] DEFAULT NULL)
+        RETURNS bigint[] LANGUAGE plpgsql AS $body$
+        #variable_conflict use_column
+        DECLARE
+            msg_ids bigint[];
+        BEGIN
+            WITH item AS MATERIALIZED (
+                SELECT nextval(%3$L::regclass) AS msg_id, i.*
+                FROM unnest(messages, vts, headers) WITH ORDINALITY i(message, vt, headers, ord)
+            ), message AS (
+                INSERT INTO pgmq.%2$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers)
+                OVERRIDING SYSTEM VALUE
+                SELECT i.msg_id, 0, statement_timestamp(), NULL, coalesce(i.vt, statement_timestamp()), i.message, i.headers
+                FROM item i
+            )
+            SELECT array_agg(i.msg_id ORDER BY i.ord) INTO msg_ids FROM item i;
+            RETURN msg_ids;
+        END
+        $body$
+    $sql$, queue_name || '.put', 'q_' || queue_name, format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'));
+    EXECUTE format('REVOKE ALL ON FUNCTION commandbus.%I FROM PUBLIC', queue_name || '.put');
+END
+$$;
+
 -- One queue of PGMQ, with what churn asks for.
 CREATE FUNCTION commandbus.create_queue(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -79,6 +109,7 @@ BEGIN
     EXECUTE format('GRANT SELECT ON %s TO commandbus_monitor', queue_seq);
     PERFORM commandbus.create_queue_take(queue_name);
     PERFORM commandbus.create_queue_pop(queue_name);
+    PERFORM commandbus.create_queue_put(queue_name);
 END
 $$;
 
@@ -87,6 +118,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT to_regclass(format('pgmq.%I', 'q_' || queue_name)) IS NOT NULL
        AND to_regproc(format('commandbus.%I', queue_name || '.take')) IS NOT NULL
        AND to_regproc(format('commandbus.%I', queue_name || '.pop')) IS NOT NULL
+       AND to_regproc(format('commandbus.%I', queue_name || '.put')) IS NOT NULL
 $$;
 
 -- Makes <domain>__commands and <domain>__replies, and the named further reply queue if there is

@@ -26,32 +26,28 @@ CREATE FUNCTION commandbus.put_commands(domain text, elements jsonb[], command_i
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_name text := put_commands.domain || '__commands';
+    msg_ids    bigint[];
     violated   text;
 BEGIN
-    EXECUTE format($sql$
-        WITH item AS MATERIALIZED (
-            SELECT nextval(%2$L) AS msg_id, i.*
-            FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) i(element, command_id, correlation_id,
-                command_type, data, reply_to, max_attempts, vt, timeout, batch_id, headers)
-        ), message AS (
-            INSERT INTO pgmq.%1$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers)
-            OVERRIDING SYSTEM VALUE
-            SELECT i.msg_id, 0, statement_timestamp(), NULL, i.vt,
-                   coalesce(i.element, commandbus.command_message($1, i.command_type, i.command_id, i.correlation_id,
-                                                                  i.data, i.reply_to)), i.headers
-            FROM item i
-        ), command AS (
-            INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id, created_at,
-                updated_at, max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
-            SELECT i.command_id, i.correlation_id, i.batch_id, i.msg_id, statement_timestamp(), statement_timestamp(),
-                   i.max_attempts, i.timeout, $1, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
-            FROM item i
-        )
-        INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
-        SELECT i.command_id, $1, 'SENT', session_user FROM item i
-        $sql$, 'q_' || queue_name, format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'))
-    USING put_commands.domain, elements, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
-          put_commands.max_attempts, vts, timeouts, batch_ids, put_commands.headers;
+    EXECUTE format('SELECT commandbus.%I($1, $2, $3)', queue_name || '.put') INTO msg_ids
+    USING ARRAY(SELECT coalesce(i.element, commandbus.command_message(put_commands.domain, i.command_type, i.command_id,
+                                                                      i.correlation_id, i.data, i.reply_to))
+                FROM unnest(elements, command_ids, correlation_ids, command_types, put_commands.data, reply_tos)
+                    WITH ORDINALITY i(element, command_id, correlation_id, command_type, data, reply_to, ord) ORDER BY i.ord),
+          vts, put_commands.headers;
+    WITH item AS MATERIALIZED (
+        SELECT i.* FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
+            put_commands.max_attempts, timeouts, batch_ids, put_commands.headers) i(msg_id, command_id, correlation_id,
+            command_type, data, reply_to, max_attempts, timeout, batch_id, headers)
+    ), command AS (
+        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id, created_at,
+            updated_at, max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
+        SELECT i.command_id, i.correlation_id, i.batch_id, i.msg_id, statement_timestamp(), statement_timestamp(),
+               i.max_attempts, i.timeout, put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
+        FROM item i
+    )
+    INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
+    SELECT i.command_id, put_commands.domain, 'SENT', session_user FROM item i;
 
     IF statement_timestamp() >= ANY (vts) THEN
         PERFORM commandbus.wake_sleepers(queue_name);

@@ -21,10 +21,7 @@ BEGIN
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'INSERT') IS NOT TRUE THEN
         RETURN false;
     END IF;
-    EXECUTE format('INSERT INTO pgmq.%I (read_ct, enqueued_at, last_read_at, vt, message, headers) '
-                   'SELECT 0, statement_timestamp(), NULL, statement_timestamp(), m, NULL FROM unnest($1) m',
-                   'q_' || queue_name)
-    USING messages;
+    EXECUTE format('SELECT commandbus.%I($1)', queue_name || '.put') USING messages;
     PERFORM commandbus.wake_sleepers(queue_name);
     RETURN true;
 END

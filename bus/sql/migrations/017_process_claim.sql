@@ -172,6 +172,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 DECLARE
     moment timestamptz := commandbus.now();
     lease  interval;
+    held   uuid[];
 BEGIN
     IF (cardinality(process_ids) = cardinality(lease_nos) AND vt_seconds > 0 AND vt_seconds <= 86400) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'extend_processes takes arrays of equal length and a positive vt_seconds',
@@ -179,18 +180,19 @@ BEGIN
     END IF;
     lease := make_interval(secs => vt_seconds);
 
-    WITH held AS MATERIALIZED (
+    held := ARRAY(
         SELECT p.process_id
         FROM (SELECT * FROM unnest(process_ids, lease_nos) u(process_id, lease_no) ORDER BY u.process_id) i
         CROSS JOIN LATERAL (
             SELECT p.process_id FROM commandbus.process p
             WHERE p.process_id = i.process_id AND p.lease_no = i.lease_no AND p.lease_owner = extend_processes.worker
             FOR UPDATE OF p SKIP LOCKED
-        ) p
-    )
+        ) p);
+    -- In a statement that began after the locks: a response may have moved a row before.
     UPDATE commandbus.process p SET lease_until = statement_timestamp() + lease, wake_at = moment + lease
-    -- By id and not by place: a response may have moved the row between our snapshot and our lock.
-    FROM held WHERE p.process_id = held.process_id;
+    WHERE p.ctid = ANY (ARRAY(
+        SELECT p.place FROM unnest(held) i(process_id)
+        CROSS JOIN LATERAL (SELECT p.ctid AS place FROM commandbus.process p WHERE p.process_id = i.process_id LIMIT 1) p));
 
     -- What was extended is as it was in this respect, and so is what somebody has locked.
     RETURN ARRAY(

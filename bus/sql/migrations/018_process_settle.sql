@@ -33,32 +33,38 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED')
 $$;
 
--- Sends what processes ask for: `commands` holds a JSON array for each of the processes.
-CREATE FUNCTION commandbus.send_of_processes(process_ids uuid[], reply_queues text[], commands jsonb[]) RETURNS void
+-- Sends what the settled processes of a call ask for: `owners` says whose each command of all items is, in their order.
+CREATE FUNCTION commandbus.send_of_processes(items jsonb, owners uuid[], process_ids uuid[], reply_queues text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
 DECLARE
-    name  text;
-    known commandbus.domain;
-    c     record; -- the commands of one domain, column by column
+    c       record; -- the commands of one domain, column by column
+    problem text;
 BEGIN
-    FOR name IN SELECT DISTINCT e ->> 'domain' FROM unnest(commands) l(list), jsonb_array_elements(l.list) e ORDER BY 1 LOOP
-        known := commandbus.known_domain(name);
-        SELECT array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
-               array_agg(l.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
-               array_agg(coalesce(n.data, '{}')) AS data, array_agg(l.reply_queue) AS reply_to,
+    FOR c IN
+        SELECT n.domain, array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
+               array_agg(n.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
+               array_agg(coalesce(n.data, '{}')) AS data, array_agg(s.reply_queue) AS reply_to,
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
                array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
-               array_agg(NULL::jsonb) AS headers, bool_or(n.command_id IS NULL) AS lacks_id,
-               min(commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts, 0,
-                                              n.timeout_seconds, NULL, known.payload_limit)) AS problem
-        INTO c
-        FROM unnest(process_ids, reply_queues, commands) l(process_id, reply_queue, list)
-        CROSS JOIN LATERAL jsonb_populate_recordset(NULL::commandbus.new_command, l.list) n
-        WHERE n.domain = name;
-        IF c.problem IS NOT NULL OR c.lacks_id THEN
-            PERFORM commandbus.refuse_problem(coalesce(c.problem, 'INVALID_DATA: a command of a process needs its command_id'));
+               array_agg(NULL::jsonb) AS headers, bool_or(n.command_id IS NULL) AS lacks_id
+        FROM ROWS FROM (
+            jsonb_populate_recordset(NULL::commandbus.new_command, jsonb_path_query_array(items, 'lax $[*].commands[*]')),
+            unnest(owners)
+        ) AS n(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts, delay_seconds, timeout_seconds,
+               batch_id, headers, process_id)
+        JOIN unnest(process_ids, reply_queues) s(process_id, reply_queue) ON s.process_id = n.process_id
+        GROUP BY n.domain ORDER BY n.domain
+    LOOP
+        SELECT CASE WHEN c.lacks_id THEN 'INVALID_DATA: a command of a process needs its command_id'
+                    ELSE min(commandbus.command_problem(n.command_type, n.data, n.max_attempts, 0, n.timeout_seconds, NULL, d.payload_limit)) END
+        INTO problem
+        FROM commandbus.known_domain(c.domain) d, unnest(c.command_type, c.data, c.max_attempts, c.timeout_seconds)
+            n(command_type, data, max_attempts, timeout_seconds);
+        IF problem IS NOT NULL THEN
+            PERFORM commandbus.refuse_problem(problem);
         END IF;
-        PERFORM commandbus.put_commands(name, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
+        PERFORM commandbus.put_commands(c.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
             c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
     END LOOP;
 END
@@ -149,15 +155,17 @@ $$;
 
 CREATE FUNCTION commandbus.settle_processes(worker text, items jsonb) RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
--- Every join is from a few items to rows by their key, however many the planner takes a JSON array for.
+-- Rows are found one by one, by their key (LATERAL) or their place, however many the planner takes a JSON array for: a
+-- join by key, planned while the table was small, read all of it at each settle.
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
-    n      integer;
-    owners uuid[]; -- whose each record is, in the order of all of them
-    now_at timestamptz := commandbus.now();
-    done   record;
+    n       integer;
+    owners  uuid[]; -- whose each record is, in the order of all of them
+    senders uuid[]; -- and each command
+    now_at  timestamptz := commandbus.now();
+    done    record;
 BEGIN
     IF (worker <> '' AND jsonb_typeof(items) = 'array'
         AND NOT jsonb_path_exists(items, 'strict $[*] ? (@.type() != "object")')) IS NOT TRUE THEN
@@ -165,9 +173,14 @@ BEGIN
                                   'Correct the call; nothing was settled.');
     END IF;
     n := jsonb_array_length(items);
-    owners := ARRAY(SELECT (e ->> 'process_id')::uuid
-                    FROM jsonb_array_elements(items) WITH ORDINALITY i(e, ord)
-                    CROSS JOIN LATERAL generate_series(1, jsonb_array_length(e -> 'records')) ORDER BY i.ord);
+    WITH item AS MATERIALIZED (
+        SELECT i.ord, (i.e ->> 'process_id')::uuid AS process_id, jsonb_array_length(i.e -> 'records') AS records,
+               jsonb_array_length(i.e -> 'commands') AS commands
+        FROM jsonb_array_elements(items) WITH ORDINALITY i(e, ord)
+    )
+    SELECT ARRAY(SELECT i.process_id FROM item i CROSS JOIN LATERAL generate_series(1, i.records) ORDER BY i.ord),
+           ARRAY(SELECT i.process_id FROM item i CROSS JOIN LATERAL generate_series(1, i.commands) ORDER BY i.ord)
+    INTO owners, senders;
 
     WITH item AS MATERIALIZED (
         SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
@@ -175,17 +188,17 @@ BEGIN
                  error_message, leaving, deadline_spent, seen, consumed, retry_ms, retry_at_ms, timeout_ms, timeout_at_ms,
                  wake, records, commands, cancels, events, refused, ord)
     ), held AS MATERIALIZED (
-        SELECT i.*, coalesce(i.checkpoint, false) AS goes_on,
+        SELECT i.*, p.place, coalesce(i.checkpoint, false) AS goes_on,
                commandbus.moment(now_at, i.retry_ms, i.retry_at_ms) AS retry_at,
                commandbus.moment(now_at, i.timeout_ms, i.timeout_at_ms) AS timeout_at
         FROM item i CROSS JOIN LATERAL (
-            SELECT FROM commandbus.process p
+            SELECT p.ctid AS place FROM commandbus.process p
             WHERE p.process_id = i.process_id AND p.lease_no = i.lease_no AND p.settle_no = i.settle_no
               AND p.lease_owner = settle_processes.worker
             FOR UPDATE OF p SKIP LOCKED
         ) p
     ), settled AS (
-        -- By key and not by ctid: a reply that was delivered between our snapshot and our lock is followed.
+        -- A reply that was delivered between our snapshot and our lock has moved the row: BUSY, it is brought again.
         UPDATE commandbus.process p
         SET settle_no = p.settle_no + 1, unsettled = 0, version = greatest(p.version, h.version), status = coalesce(h.status, p.status),
             phase = coalesce(h.phase, p.phase), current_step = CASE WHEN h.refused THEN p.current_step ELSE h.step END,
@@ -210,9 +223,9 @@ BEGIN
             completed_at = CASE WHEN commandbus.is_terminal(coalesce(h.status, p.status)) THEN coalesce(p.completed_at, now_at) END,
             tsq_at = CASE coalesce(h.status, p.status) WHEN 'WAITING_FOR_TSQ' THEN coalesce(p.tsq_at, now_at) END,
             updated_at = now_at
-        FROM held h WHERE p.process_id = h.process_id
+        FROM held h WHERE p.ctid = h.place
         RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
-                  h.consumed, h.refused, h.commands, h.cancels, h.events
+                  h.consumed, h.refused, h.cancels, h.events
     ), record AS MATERIALIZED (
         -- All records in one go: reading them one by one took 19 us each, a third of the settle.
         SELECT r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
@@ -254,8 +267,12 @@ BEGIN
         -- Nobody else writes the history of a process whose fence we hold, so its place is right.
         FROM record r WHERE h.ctid = r.place
     ), consumed AS (
-        DELETE FROM commandbus.process_inbox b USING settled s CROSS JOIN LATERAL unnest(s.consumed) c(seq)
-        WHERE b.process_id = s.process_id AND b.seq = c.seq AND (s.refused IS NOT TRUE OR b.kind = 'OPERATOR')
+        DELETE FROM commandbus.process_inbox b WHERE b.ctid = ANY (ARRAY(
+            SELECT b.place FROM settled s CROSS JOIN LATERAL unnest(s.consumed) c(seq)
+            CROSS JOIN LATERAL (
+                SELECT b.ctid AS place FROM commandbus.process_inbox b
+                WHERE b.process_id = s.process_id AND b.seq = c.seq AND (s.refused IS NOT TRUE OR b.kind = 'OPERATOR') LIMIT 1
+            ) b))
     ), told AS (
         INSERT INTO commandbus.process_event (at, process_id, event, step_name, worker, details)
         SELECT now_at, s.process_id, e ->> 'event', e ->> 'name', settle_processes.worker, nullif(e -> 'details', 'null')
@@ -263,14 +280,12 @@ BEGIN
     )
     SELECT array_agg(s.ord::integer) AS ords,
            array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,
-           array_agg(s.process_id ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS sender_ids,
-           array_agg(s.reply_queue ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS reply_queues,
-           array_agg(s.commands ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.commands) > 0) AS commands,
+           array_agg(s.process_id) AS process_ids, array_agg(s.reply_queue) AS reply_queues,
            array_agg(s.cancels ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels
     INTO done FROM settled s;
 
-    IF done.commands IS NOT NULL THEN
-        PERFORM commandbus.send_of_processes(done.sender_ids, done.reply_queues, done.commands);
+    IF cardinality(senders) > 0 AND done.process_ids IS NOT NULL THEN
+        PERFORM commandbus.send_of_processes(items, senders, done.process_ids, done.reply_queues);
     END IF;
     IF done.cancels IS NOT NULL THEN
         PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);
