@@ -125,6 +125,7 @@ Test(manager_audit, what_a_newer_version_hides_an_older_worker_does_not_show_aga
     one = &newer;
     stage_release(&s, &one, 1, NULL, 0);
     expect_value(s.rig.sql, "note", hidden);
+    older.reply_queue = "old__replies"; /* so that there is something to write */
     one = &older;
     stage_release(&s, &one, 1, NULL, 0);
     expect_value(s.rig.sql, "note", hidden);
