@@ -2,6 +2,7 @@
  * before, and in the end each step and each response has had its effect once, in order. */
 #include "dying.h"
 #include "seed.h"
+#include "tale.h"
 
 enum {
     MOST_CALLS = 14,
