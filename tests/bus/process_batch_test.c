@@ -334,6 +334,8 @@ Test(process_batch, that_could_not_work_is_refused_and_nothing_is_created) /* BU
     expect_error(CB_INVALID_DATA, cb_start_batch(bus.db, &options, good, 1, NULL, &e), e);
     options = (cb_start_batch_options){ .process_type = "Pay", .reply_to = "fx__commands" };
     cr_assert_not(cb_start_batch(bus.db, &options, good, 1, NULL, &e));
+    options.reply_to = "payments__replies"; /* of Pay: there the message would be a dead letter */
+    expect_error(CB_INVALID_OPERATION, cb_start_batch(bus.db, &options, good, 1, NULL, &e), e);
     options = (cb_start_batch_options){ .process_type = "Pay", .batch_id = "x" };
     expect_error(CB_INVALID_DATA, cb_start_batch(bus.db, &options, good, 1, NULL, &e), e);
     options.batch_id = taken.text;
