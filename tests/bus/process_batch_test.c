@@ -425,10 +425,13 @@ Test(process_batch, is_asked_for_open_members_without_passing_those_that_ended)
                         "commandbus.process ORDER BY process_id OFFSET 5000 LIMIT 1)");
     test_exec(bus.conn, "VACUUM ANALYZE commandbus.process");
 
+    /* By whatever index, or none: of an index scan the index keeps count. */
     expect_value(conn, "t",
-                 "SELECT commandbus.batch_has_open($1::uuid) AND "
-                 "pg_stat_get_xact_tuples_fetched('commandbus.process'::regclass) + "
-                 "pg_stat_get_xact_tuples_returned('commandbus.process'::regclass) < 10",
+                 "SELECT commandbus.batch_has_open($1::uuid) AND (SELECT "
+                 "sum(pg_stat_get_xact_tuples_returned(r) + pg_stat_get_xact_tuples_fetched(r)) "
+                 "BETWEEN 1 AND 9 FROM (SELECT 'commandbus.process'::regclass::oid UNION ALL "
+                 "SELECT indexrelid FROM pg_index "
+                 "WHERE indrelid = 'commandbus.process'::regclass) o(r))",
                  id);
     free(id);
     PQfinish(conn);
