@@ -112,7 +112,7 @@ Test(process_batch, is_taken_up_in_the_order_of_its_states) /* STP.3 */
 
     for (int i = 1; i <= MOST; i++) {
         cb_uuid id;
-        char n[8];
+        char n[16];
         claim(1, &id);
         snprintf(n, sizeof n, "%d", i);
         expect_process(&id, "state ->> 'n'", n);
