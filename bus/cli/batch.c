@@ -1,13 +1,11 @@
-/* commandbus batch: commands that are done together. */
+/* commandbus batch: commands or processes that are done together. */
+#include "batch_made.h"
 #include "batch_wait.h"
 #include "commands.h"
-#include "json_text.h"
 #include "output.h"
 #include "send_list.h"
 
 #include <commandbus/batch.h>
-#include <json-c/json.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -60,23 +58,9 @@ static int run_create(cli *c, void *untyped)
     if (!send_list_read(args->file, &defaults, 0, &list, &e) || !check_members(args, list, &e) ||
         !cli_connect(c, true, &e))
         return cli_fail(c, &e);
-    if (!cb_batch_create(c->db, &options, list->commands, list->n, &id, &e)) {
-        if (e.code == CB_LOST)
-            snprintf(
-                e.hint, sizeof e.hint,
-                "Whether it was created is unknown: commandbus batch show %s, and if it is not "
-                "there, the same again with --id %s.",
-                id.text, id.text);
-        return cli_fail(c, &e);
-    }
-    if (c->json) {
-        json_object *object = json_object_new_object();
-        json_object_object_add(object, "batch_id", json_object_new_string(id.text));
-        json_object_object_add(object, "total", json_object_new_int64((int64_t)list->n));
-        json_print_adopt(object);
-    } else {
-        puts(id.text);
-    }
+    if (!cb_batch_create(c->db, &options, list->commands, list->n, &id, &e))
+        return batch_not_made(c, &id, &e);
+    batch_made(c, &id, list->n);
     return EXIT_OK;
 }
 
@@ -84,7 +68,9 @@ const cli_command batch_create_command = {
     .group = "batch",
     .verb = "create",
     .summary = "Sends the commands of a file as one batch, in one transaction",
-    .details = "Prints the batch's id. An empty batch is refused: it could never complete.\n",
+    .details =
+        "Prints the batch's id. An empty batch is refused: it could never complete. A batch of\n"
+        "processes: commandbus process start TYPE --file FILE.\n",
     .example = "  commandbus batch create payments --file payments.jsonl --name 'salaries'\n",
     .args = create_specs,
     .args_size = sizeof(create_args),
@@ -96,7 +82,7 @@ const cli_command batch_create_command = {
 
 static const arg_spec show_specs[] = {
     { "ID", ARG_ID, AT(id), NULL, .help = "the batch's id", .positional = true, .required = true },
-    { "wait", ARG_FLAG, AT(wait), NULL, .help = "until all of its commands are done" },
+    { "wait", ARG_FLAG, AT(wait), NULL, .help = "until all of its members are done" },
     { "timeout", ARG_DURATION, AT(timeout), "TIME", .help = "with --wait: no longer than this",
       .min = 1, .max = 31536000000LL },
     { 0 },
@@ -105,22 +91,11 @@ static const arg_spec show_specs[] = {
 static int run_show(cli *c, void *untyped)
 {
     const batch_show_args *args = untyped;
-    OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
 
     if (args->timeout && !args->wait)
         return cli_usage(c, "--timeout goes with --wait");
-    if (!cli_connect(c, true, &e) || !batch_look(c, args->id, &rows, &e))
-        return cli_fail(c, &e);
-    bool closed = !args->wait || batch_wait(c, args, &rows, &e);
-    if (c->json) {
-        putchar('{');
-        output_json_members(stdout, rows, 0);
-        puts("}");
-    } else {
-        output_record(rows, 0);
-    }
-    return closed ? EXIT_OK : cli_fail(c, &e);
+    return cli_connect(c, true, &e) ? batch_show(c, args) : cli_fail(c, &e);
 }
 
 const cli_command batch_show_command = {
@@ -128,8 +103,9 @@ const cli_command batch_show_command = {
     .verb = "show",
     .summary = "One batch with its counts; can wait for its end",
     .details =
-        "A command in the troubleshooting queue is not done. With --timeout the exit code is 1\n"
-        "when the batch is still open then.\n",
+        "A command or process in the troubleshooting queue is not done; a process that was undone\n"
+        "(COMPENSATED) counts as failed. With --timeout the exit code is 1 when the batch is still\n"
+        "open then.\n",
     .example = "  commandbus batch show 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e --wait --timeout 5m\n",
     .args = show_specs,
     .args_size = sizeof(batch_show_args),
@@ -155,10 +131,10 @@ static const arg_spec list_specs[] = {
     { 0 },
 };
 
-static const char *const columns[] = { "domain",     "batch_id", "name",
-                                       "status",     "total",    "completed",
-                                       "failed",     "canceled", "in_troubleshooting",
-                                       "created_at", NULL };
+static const char *const columns[] = {
+    "domain",    "batch_id", "name",     "batch_type",         "status",     "total",
+    "completed", "failed",   "canceled", "in_troubleshooting", "created_at", NULL
+};
 
 static int run_list(cli *c, void *untyped)
 {

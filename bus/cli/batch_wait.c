@@ -1,6 +1,7 @@
-/* Waiting for the end of a batch. */
+/* Showing a batch, and waiting for its end. */
 #include "batch_wait.h"
 
+#include "output.h"
 #include "progress.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 
 #define LONGEST_PAUSE_MS 1000
 
-bool batch_look(cli *c, const char *id, cb_rows **rows, cb_error *e)
+/* The batch as it is now, in place of *rows. Fails when there is none. */
+static bool batch_look(cli *c, const char *id, cb_rows **rows, cb_error *e)
 {
     OWNED(cb_rows) found = NULL;
 
@@ -41,13 +43,15 @@ static bool is_closed(const cb_rows *rows)
     return cb_rows_get(rows, 0, "completed_at") != NULL;
 }
 
-bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e)
+/* Looks again and again until the batch is closed. */
+static bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e)
 {
     progress bar;
     int pause_ms = 50;
     bool good = true;
 
     progress_start(&bar, c, "batch", count_of(*rows, "total"));
+    progress_tell(&bar);
     while (good && !is_closed(*rows)) {
         progress_show(&bar, done_of(*rows));
         int64_t left = args->timeout - (int64_t)(progress_seconds(&bar) * 1000);
@@ -67,4 +71,22 @@ bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e
     }
     progress_end(&bar);
     return good;
+}
+
+int batch_show(cli *c, const batch_show_args *args)
+{
+    OWNED(cb_rows) rows = NULL;
+    cb_error e = { 0 };
+
+    if (!batch_look(c, args->id, &rows, &e))
+        return cli_fail(c, &e);
+    bool closed = !args->wait || batch_wait(c, args, &rows, &e);
+    if (c->json) {
+        putchar('{');
+        output_json_members(stdout, rows, 0);
+        puts("}");
+    } else {
+        output_record(rows, 0);
+    }
+    return closed ? EXIT_OK : cli_fail(c, &e);
 }

@@ -1,4 +1,4 @@
-/* Waiting for the end of a batch. */
+/* Showing a batch, and waiting for its end. */
 #ifndef CLI_BATCH_WAIT_H
 #define CLI_BATCH_WAIT_H
 
@@ -12,11 +12,8 @@ typedef struct {
     int64_t timeout; /* ms, 0: none */
 } batch_show_args;
 
-/* The batch as it is now, in place of *rows. Fails when there is none. */
-bool batch_look(cli *c, const char *id, cb_rows **rows, cb_error *e);
-
-/* Looks again and again until the batch is closed. Fails when the time is over, on Ctrl-C and when
- * the database is lost; *rows is then what it saw last. */
-bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e);
+/* Prints the batch, on a connection that is there; with `wait` as it is when it has closed, or as it
+ * was seen last when the time is over, on Ctrl-C and when the database is lost. Returns the exit code. */
+int batch_show(cli *c, const batch_show_args *args);
 
 #endif

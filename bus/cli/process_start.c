@@ -3,6 +3,7 @@
 #include "json_text.h"
 #include "jsonl.h"
 #include "process_args.h"
+#include "process_batch.h"
 
 #include <commandbus/process_request.h>
 #include <commandbus/uuid.h>
@@ -15,6 +16,7 @@
 
 typedef struct {
     const char *type, *state, *state_file, *id, *deadline, *batch;
+    process_batch_args many;
 } start_args;
 
 #define AT(field) offsetof(start_args, field)
@@ -24,9 +26,20 @@ static const arg_spec start_specs[] = {
       .positional = true, .required = true },
     { "state", ARG_TEXT, AT(state), "JSON|@FILE|-", .help = "its first state, an object [{}]" },
     { "state-file", ARG_FILE, AT(state_file), "FILE|-", .help = "the same from a file" },
-    { "id", ARG_ID, AT(id), "ID", .help = "its id: one that exists is refused [a new one]" },
+    { "id", ARG_ID, AT(id), "ID",
+      .help = "its id, or with --file the batch's: one that exists is refused [a new one]" },
     PROCESS_DEADLINE(AT(deadline), "when it must have ended: ISO 8601, or +4h [none]"),
     { "batch", ARG_ID, AT(batch), "ID", .help = "adds to this open batch of processes" },
+    { "file", ARG_FILE, AT(many.file), "FILE|-",
+      .help = "a new batch: JSON lines, the first state of one process each" },
+    { "name", ARG_TEXT, AT(many.name), "TEXT", .help = "with --file: a name for people" },
+    { "reply-to", ARG_TEXT, AT(many.reply_to), "QUEUE",
+      .help = "with --file: where the completion message goes [nowhere]" },
+    { "custom-data", ARG_TEXT, AT(many.custom_data), "JSON",
+      .help = "with --file: kept with the batch" },
+    { "wait", ARG_FLAG, AT(many.wait), NULL, .help = "with --file: until all of them have ended" },
+    { "timeout", ARG_DURATION, AT(many.timeout), "TIME", .help = "with --wait: no longer than this",
+      .min = 1, .max = 31536000000LL },
     { 0 },
 };
 
@@ -62,6 +75,22 @@ static bool start(cli *c, const start_args *a, const char *state, cb_uuid *id, c
     return false;
 }
 
+/* What is wrong with the combination; NULL: nothing. */
+static const char *misfit(const start_args *a)
+{
+    const process_batch_args *m = &a->many;
+
+    if (a->state && a->state_file)
+        return "--state and --state-file exclude each other";
+    if (m->file && (a->state || a->state_file))
+        return "the states are in --file: leave --state and --state-file out";
+    if (m->file && a->batch)
+        return "--file makes a batch of its own: leave --batch out";
+    if (!m->file && (m->name || m->reply_to || m->custom_data || m->wait))
+        return "--name, --reply-to, --custom-data and --wait go with --file";
+    return m->timeout && !m->wait ? "--timeout goes with --wait" : NULL;
+}
+
 static int run_start(cli *c, void *untyped)
 {
     const start_args *a = untyped;
@@ -70,10 +99,12 @@ static int run_start(cli *c, void *untyped)
     cb_uuid id = cb_uuid_new();
     cb_error e = { 0 };
 
-    if (a->state && a->state_file)
-        return cli_usage(c, "--state and --state-file exclude each other");
+    if (misfit(a))
+        return cli_usage(c, "%s", misfit(a));
     if (!process_deadline_check(a->deadline, &e))
         return cli_usage_error(c, &e);
+    if (a->many.file)
+        return process_start_batch(c, &a->many, a->type, a->id, a->deadline);
     if (a->id)
         (void)cb_uuid_parse(a->id, &id); /* args.c has checked it */
     bool good = read_state(a, &state, &owned, &e) && start(c, a, state, &id, &e);
@@ -93,10 +124,15 @@ static int run_start(cli *c, void *untyped)
 const cli_command process_start_command = {
     .group = "process",
     .verb = "start",
-    .summary = "Starts a process; a worker that has its type runs it",
-    .details = "Prints the id.\n",
-    .example = "  commandbus process start PaymentStep --state-file payment.json --deadline +4h\n"
-               "  commandbus process start PaymentWorkflow --state '{\"amount\": \"10.00\"}'\n",
+    .summary = "Starts a process, or a batch of them; a worker that has the type runs it",
+    .details =
+        "Prints the id: the process's, or with --file the batch's. All of a file are started, or\n"
+        "none. With --wait the batch is shown when it has ended, whatever became of its processes;\n"
+        "with --timeout the exit code is 1 when it is still open then.\n",
+    .example =
+        "  commandbus process start PaymentStep --state-file payment.json --deadline +4h\n"
+        "  commandbus process start PaymentWorkflow --state '{\"amount\": \"10.00\"}'\n"
+        "  commandbus process start PaymentStep --file salaries.jsonl --name 'salaries' --wait\n",
     .args = start_specs,
     .args_size = sizeof(start_args),
     .run = run_start,

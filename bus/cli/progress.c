@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define TOLD_SECONDS 5 /* between two plain lines */
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -45,10 +47,17 @@ double progress_seconds(const progress *p)
 
 void progress_start(progress *p, const cli *c, const char *what, size_t total)
 {
-    *p = (progress){ .what = what, .total = total, .shown = !c->quiet && isatty(STDERR_FILENO) };
+    *p = (progress){
+        .what = what, .total = total, .quiet = c->quiet, .shown = !c->quiet && isatty(STDERR_FILENO)
+    };
     clock_gettime(CLOCK_MONOTONIC, &p->start);
     interrupted = 0;
     handle_signals(true);
+}
+
+void progress_tell(progress *p)
+{
+    p->told = !p->quiet && !p->shown;
 }
 
 static void draw_bar(double part)
@@ -67,6 +76,10 @@ void progress_show(progress *p, size_t done)
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
+    if (p->told && seconds_between(&p->last, &now) >= TOLD_SECONDS) {
+        fprintf(stderr, "%s %zu/%zu\n", p->what, done, p->total);
+        p->last = now;
+    }
     if (!p->shown || (done < p->total && seconds_between(&p->last, &now) < 0.1))
         return;
     p->last = now;

@@ -40,5 +40,6 @@ bool cb_process_settle(cb_db *db, const char *worker, cb_process_settlement *ite
         if (!verdict_next(&at, &items[i].verdict))
             return cb_fail(e, CB_SERVER, "settle_processes gave no verdict on item %zu", i + 1);
     }
+    settle_close_batches(db, result);
     return true;
 }

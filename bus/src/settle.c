@@ -163,19 +163,14 @@ static bool read_verdicts(const settle_call *call, cb_settlement *items, size_t 
     return true;
 }
 
-/* Batches whose last member this was are closed after the commit, in a transaction of its own, so
- * that two settlers see each other's members. A failure is no error of the settle, which has
- * happened: housekeeping closes them later. */
-static void close_batches(cb_db *db, const settle_call *call)
+void settle_close_batches(cb_db *db, const PGresult *answer)
 {
-    for (size_t g = 0; g < call->by_domain.count && !db->lost; g++) {
-        const PGresult *result = call->statements[call->before + g].result;
-        params p = { 0 };
-        if (PQgetisnull(result, 0, 1))
-            continue;
-        params_text(&p, PQgetvalue(result, 0, 1));
-        (void)db_do(db, cb_sql_close_batches, &p, NULL);
-    }
+    params p = { 0 };
+
+    if (db->lost || db_in_transaction(db) || PQgetisnull(answer, 0, 1))
+        return;
+    params_text(&p, PQgetvalue(answer, 0, 1));
+    (void)db_do(db, cb_sql_close_batches, &p, NULL);
 }
 
 bool settle_call_make(settle_call *call, const char *worker, const cb_settlement *items, size_t n,
@@ -197,8 +192,8 @@ bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t 
     if (!pipeline_run(db, call->statements, statement_count(call), e) ||
         !read_verdicts(call, items, n, e))
         return false;
-    if (!db_in_transaction(db))
-        close_batches(db, call);
+    for (size_t g = 0; g < call->by_domain.count; g++)
+        settle_close_batches(db, call->statements[call->before + g].result);
     return true;
 }
 

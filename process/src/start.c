@@ -6,7 +6,7 @@
 
 #include <commandbus/run.h>
 
-#include "types.h"
+#include "start.h"
 
 static const double default_lease = 60;
 
@@ -83,25 +83,16 @@ static const char *run_here(const here *h, const cb_process_types *types, const 
     return result.status;
 }
 
-/* Registers the type if nobody has yet. */
-static bool request(cb_db *db, const type_entry *type, const cb_process_kind *kind,
-                    const char *state, const cb_process_request_options *o, cb_uuid *id,
-                    cb_error *e)
+const type_entry *start_type(const cb_process_types *types, const char *name, cb_error *e)
 {
-    cb_error why = { 0 };
+    const type_entry *entry = types_find(types, name);
 
-    if (cb_process_request_start(db, type->type->name, state, o, id, &why))
-        return true;
-    if (why.code == CB_UNKNOWN_PROCESS_TYPE)
-        return cb_process_register(db, kind, 1, e) &&
-               cb_process_request_start(db, type->type->name, state, o, id, e);
-    if (e)
-        *e = why;
-    return false;
+    if (!entry)
+        cb_fail(e, CB_UNKNOWN_PROCESS_TYPE, "this program has no process type '%s'", name);
+    return entry;
 }
 
-/* The state as JSON; NULL with the reason. */
-static json_object *write_state(const cb_process_type *type, const void *state, cb_error *e)
+json_object *start_state(const cb_process_type *type, const void *state, cb_error *e)
 {
     json_object *json = NULL;
 
@@ -110,6 +101,34 @@ static json_object *write_state(const cb_process_type *type, const void *state, 
     else if (!(json = cb_fields_write(type->state, state)))
         cb_fail(e, CB_MEMORY, "no memory for the state");
     return json;
+}
+
+bool start_registered(cb_db *db, const cb_process_types *types, const type_entry *entry,
+                      start_request *request, const void *what, cb_error *e)
+{
+    cb_error why = { 0 };
+
+    if (request(db, what, &why))
+        return true;
+    if (why.code == CB_UNKNOWN_PROCESS_TYPE)
+        return cb_process_register(db, &types->kinds[entry - types->entries], 1, e) &&
+               request(db, what, e);
+    if (e)
+        *e = why;
+    return false;
+}
+
+typedef struct {
+    const char *type, *state;
+    const cb_process_request_options *options;
+    cb_uuid *id;
+} one_process;
+
+static bool request(cb_db *db, const void *what, cb_error *e)
+{
+    const one_process *p = what;
+
+    return cb_process_request_start(db, p->type, p->state, p->options, p->id, e);
 }
 
 /* A step must not run before its process is committed. */
@@ -125,17 +144,15 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                            const char **status, cb_error *e)
 {
     static const cb_start_options defaults = { 0 };
-    const type_entry *entry = types_find(types, type);
+    const type_entry *entry = start_type(types, type, e);
     char worker[256];
 
     options = options ? options : &defaults;
     double lease = options->lease_seconds > 0 ? options->lease_seconds : default_lease;
 
-    if (!entry)
-        return cb_fail(e, CB_UNKNOWN_PROCESS_TYPE, "this program has no process type '%s'", type);
-    if (!options->deferred && !may_run_here(db, e))
+    if (!entry || (!options->deferred && !may_run_here(db, e)))
         return false;
-    OWNED(json_object) json = write_state(entry->type, state, e);
+    OWNED(json_object) json = start_state(entry->type, state, e);
     if (!json)
         return false;
     name_of_caller(worker, sizeof worker);
@@ -144,9 +161,9 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                                                    .batch_id = options->batch_id,
                                                    .leased_by = options->deferred ? NULL : worker,
                                                    .lease_seconds = lease };
-    if (!request(db, entry, &types->kinds[entry - types->entries],
-                 json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN), &request_options, id,
-                 e))
+    one_process one = { type, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
+                        &request_options, id };
+    if (!start_registered(db, types, entry, request, &one, e))
         return false;
     const char *how =
         options->deferred ? "PENDING" : run_here(&(here){ db, worker, lease }, types, id);

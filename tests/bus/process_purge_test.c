@@ -142,3 +142,18 @@ Test(process_purge, keeps_processes_of_an_open_batch_and_batches_with_processes)
     cr_assert_eq(counts.batches, 1);
     cr_assert(!exists(&id));
 }
+
+/* Counts are asked for as long as their members would be. */
+Test(process_purge, keeps_a_closed_batch_as_long_as_its_kind_is_kept)
+{
+    test_exec(bus.conn,
+              "INSERT INTO commandbus.batch (batch_id, domain, batch_type, status, completed_at) "
+              "SELECT gen_random_uuid(), 'payments', t, 'COMPLETED', now() - interval '10 d' "
+              "FROM unnest('{COMMAND,PROCESS}'::text[]) t");
+
+    cr_assert_eq(purge((cb_purge_options){ .commands = "20 days", .processes = "9 days" }).batches,
+                 1);
+    expect_value(bus.conn, "COMMAND", "SELECT batch_type FROM commandbus.batch");
+    cr_assert_eq(purge((cb_purge_options){ .processes = "9 days" }).batches, 0);
+    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).batches, 1);
+}

@@ -382,7 +382,7 @@ Test(process_settle, reads_no_more_rows_than_it_settles)
     PGconn *conn = test_pq_open(bus.conninfo);
     char sql[2048];
     snprintf(sql, sizeof sql,
-             "SELECT commandbus.settle_processes('w', '[%s]'), "
+             "SELECT (commandbus.settle_processes('w', '[%s]')).verdicts, "
              "pg_stat_get_xact_tuples_fetched('commandbus.process'::regclass) + "
              "pg_stat_get_xact_tuples_fetched('commandbus.process_history'::regclass) + "
              "pg_stat_get_xact_tuples_returned('commandbus.process_history'::regclass) AS read",

@@ -16,6 +16,8 @@ static const struct {
     { "send_many", "sender worker" },
     { "create_batch", "sender worker" },
     { "start_process", "sender worker operator" },
+    { "start_processes", "sender worker operator" },
+    { "start_batch", "sender worker operator" },
     { "respond", "sender worker operator" },
 
     { "register_process_type", "worker" },
@@ -97,6 +99,7 @@ static const struct {
     { "move_messages", "" },
     { "name_duplicates", "" },
     { "new_id", "" },
+    { "open_batch", "" },
     { "parked_process", "" },
     { "process_content", "" },
     { "put_commands", "" },

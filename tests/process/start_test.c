@@ -308,3 +308,48 @@ Test(start, when_the_caller_dies_the_workers_take_it_up) /* STP.3, STP.9 */
                  "SELECT concat_ws(' ', status, state ->> 'count') FROM commandbus.process");
     stage_close(&s);
 }
+
+Test(start, a_batch_is_left_to_the_workers_and_ends_once) /* STP.3 start batch, BUS.5 */
+{
+    stage s = open_unregistered();
+    tale states[] = { { .count = 1, .approved = true }, { .count = 20, .approved = true } };
+    cb_uuid id;
+    cb_error e;
+
+    cr_assert(cb_process_start_batch(s.rig.db, s.types, "Works", states, 2, &id, &e, .name = "both",
+                                     .reply_to = "fx__replies"),
+              "%s", e.message);
+    cr_expect_eq(ran, 0);
+    cr_expect_eq(stage_go(&s), 2);
+
+    expect_value(s.rig.sql, "both COMPLETED 2 2",
+                 "SELECT concat_ws(' ', name, status, total, completed) FROM "
+                 "commandbus.batch_status WHERE batch_id = $1",
+                 id.text);
+    expect_value(
+        s.rig.sql, "3 22",
+        "SELECT string_agg(state ->> 'count', ' ' ORDER BY length(state ->> 'count')) FROM "
+        "commandbus.process");
+    expect_value(s.rig.sql, id.text, "SELECT message ->> 'batch_id' FROM pgmq.q_fx__replies");
+    stage_close(&s);
+}
+
+Test(start, a_batch_with_a_state_that_is_not_valid_starts_nothing) /* STP.3 start batch */
+{
+    stage s = tale_open(&type);
+    tale states[] = { { .count = 1 }, { .ratio = NAN } };
+    cb_uuid id;
+    cb_error e;
+
+    cr_assert_not(
+        cb_process_start_batch(s.rig.db, s.types, "Works", states, 2, &id, &e, .name = "both"));
+    cr_expect(strstr(e.message, "state 2 of 2"), "%s", e.message);
+    cr_assert_not(
+        cb_process_start_batch_with(s.rig.db, s.types, "Wroks", states, 1, NULL, &id, &e));
+    cr_expect_eq(e.code, CB_UNKNOWN_PROCESS_TYPE);
+
+    expect_value(s.rig.sql, "0 0",
+                 "SELECT (SELECT count(*) FROM commandbus.process) || ' ' || (SELECT count(*) FROM "
+                 "commandbus.batch)");
+    stage_close(&s);
+}

@@ -15,7 +15,7 @@ typedef struct {
     double lease_seconds;   /* with leased_by [30] */
 } cb_process_request_options;
 
-/* Starts a process of a registered type with a state (JSON object). */
+/* Starts a process of a registered type with a state (JSON object). Many at once: cb_start_batch, batch.h. */
 CB_API bool cb_process_request_start(cb_db *db, const char *process_type, const char *state,
                                      const cb_process_request_options *options, cb_uuid *ret,
                                      cb_error *e) CB_NODISCARD;

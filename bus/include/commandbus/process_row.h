@@ -135,8 +135,8 @@ typedef struct {
     cb_verdict verdict; /* out */
 } cb_process_settlement;
 
-/* Writes n of them in one transaction, and answers per item; see cb_settle. An error of class CB_DATA or a
- * refusal concerns some item. */
+/* Writes n of them in one transaction, and answers per item; see cb_settle, also for the batches of those
+ * that ended. An error of class CB_DATA or a refusal concerns some item. */
 CB_API bool cb_process_settle(cb_db *db, const char *worker, cb_process_settlement *items, size_t n,
                               cb_error *e) CB_NODISCARD;
 /* The same, but an item that the database does not take never spoils its batch: it is found by halving, and

@@ -155,28 +155,3 @@ CREATE TABLE commandbus.worker (
     started_at   timestamptz NOT NULL DEFAULT now(),
     heartbeat_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-
--- Counts follow the rows until the batch closes; from then on the frozen ones count, so that
--- retention of members does not change them.
-CREATE VIEW commandbus.batch_status AS
-SELECT b.batch_id, b.domain, b.name, b.batch_type, b.status, b.custom_data, b.reply_to,
-       coalesce(b.total, c.total) AS total,
-       coalesce(b.completed, c.completed) AS completed,
-       coalesce(b.failed, c.failed) AS failed,
-       coalesce(b.canceled, c.canceled) AS canceled,
-       CASE WHEN b.completed_at IS NULL THEN c.in_tsq ELSE 0 END AS in_troubleshooting,
-       CASE WHEN b.completed_at IS NULL THEN c.in_progress ELSE 0 END AS in_progress,
-       CASE WHEN b.completed_at IS NULL THEN c.pending ELSE 0 END AS pending,
-       b.created_at, b.started_at, b.completed_at
-FROM commandbus.batch b
-CROSS JOIN LATERAL (
-    SELECT count(*)::integer AS total,
-           (count(*) FILTER (WHERE m.status = 'COMPLETED'))::integer AS completed,
-           (count(*) FILTER (WHERE m.status = 'FAILED'))::integer AS failed,
-           (count(*) FILTER (WHERE m.status = 'CANCELED'))::integer AS canceled,
-           (count(*) FILTER (WHERE m.status = 'IN_TROUBLESHOOTING_QUEUE'))::integer AS in_tsq,
-           (count(*) FILTER (WHERE m.status = 'IN_PROGRESS'))::integer AS in_progress,
-           (count(*) FILTER (WHERE m.status = 'PENDING'))::integer AS pending
-    FROM commandbus.command_metadata m
-    WHERE m.batch_id = b.batch_id AND b.completed_at IS NULL
-) c;

@@ -67,16 +67,16 @@ BEGIN
     SELECT * INTO held FROM commandbus.batch b WHERE b.batch_id = hold_batch.batch_id FOR SHARE;
     IF NOT FOUND THEN
         PERFORM commandbus.refuse('BATCH_NOT_FOUND', format('there is no batch %s', batch_id),
-                                  'Create it first, or send without batch_id; nothing was sent.');
+                                  'Create it first, or leave batch_id out; nothing was added.');
     ELSIF held.batch_type <> hold_batch.batch_type THEN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s holds %s', batch_id,
-            CASE held.batch_type WHEN 'COMMAND' THEN 'commands' ELSE 'processes' END), 'Use a batch of the right kind.');
+            CASE held.batch_type WHEN 'COMMAND' THEN 'commands' ELSE 'processes' END), 'Use a batch of the right kind; nothing was added.');
     ELSIF held.domain <> hold_batch.domain THEN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s is of domain ''%s''', batch_id, held.domain),
-                                  'A batch has one domain: create another for this one; nothing was sent.');
+                                  'A batch has one domain: create another for this one; nothing was added.');
     ELSIF held.completed_at IS NOT NULL THEN
         PERFORM commandbus.refuse('BATCH_CLOSED', format('batch %s closed at %s', batch_id, held.completed_at),
-                                  'Create a new batch for further commands; nothing was sent.');
+                                  'Create a new batch for what comes now; nothing was added.');
     END IF;
 END
 $$;

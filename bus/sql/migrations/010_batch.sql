@@ -1,4 +1,25 @@
--- Batches: a name for many commands, and one message when the last of them is done.
+-- Batches: a name for many commands or processes, and one message when the last of them is done.
+
+-- The new batch's row, or the refusal.
+CREATE FUNCTION commandbus.open_batch(id uuid, batch_type text, domain text, name text, custom_data jsonb, reply_to text,
+    adding text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM commandbus.check_reply_queue(open_batch.reply_to);
+    -- The completion message would never reach anybody: there it is a dead letter.
+    IF EXISTS (SELECT FROM commandbus.process_type t WHERE open_batch.reply_to = ANY (t.former_queues || t.reply_queue)) THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('workers take what is in ''%s'' for replies to processes',
+            open_batch.reply_to), 'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue NAME makes one); nothing was created.');
+    END IF;
+    INSERT INTO commandbus.batch (batch_id, domain, name, batch_type, status, custom_data, reply_to)
+    VALUES (id, open_batch.domain, open_batch.name, open_batch.batch_type, 'PENDING', open_batch.custom_data, open_batch.reply_to)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s exists already', id),
+            format('Add to it with %s(batch_id => …), or leave batch_id out; nothing was created.', adding));
+    END IF;
+END
+$$;
 
 CREATE FUNCTION commandbus.create_batch(domain text, name text DEFAULT NULL, commands jsonb DEFAULT NULL,
     custom_data jsonb DEFAULT NULL, reply_to text DEFAULT NULL, batch_id uuid DEFAULT NULL)
@@ -19,16 +40,8 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_DATA', 'a command names another domain or batch than its batch',
                                   'Leave domain and batch_id out: they are the batch''s; nothing was created.');
     END IF;
-    PERFORM commandbus.check_reply_queue(create_batch.reply_to);
-
-    INSERT INTO commandbus.batch (batch_id, domain, name, batch_type, status, custom_data, reply_to)
-    VALUES (id, known.domain, create_batch.name, 'COMMAND', 'PENDING', create_batch.custom_data, create_batch.reply_to)
-    ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s exists already', id),
-            'Add to it with send(batch_id => …), or leave batch_id out; nothing was created.');
-    END IF;
-
+    PERFORM commandbus.open_batch(id, 'COMMAND', known.domain, create_batch.name, create_batch.custom_data,
+                                  create_batch.reply_to, 'send');
     PERFORM commandbus.send_many((
         SELECT jsonb_agg(c.command || jsonb_build_object('domain', known.domain, 'batch_id', id) ORDER BY c.ord)
         FROM jsonb_array_elements(commands) WITH ORDINALITY c(command, ord)));
@@ -37,12 +50,19 @@ END
 $$;
 
 -- True while a member is not done. From the last sent backwards: in a running batch that one is open.
+-- By index whatever the statistics of an empty table said when the plan was made.
 CREATE FUNCTION commandbus.batch_has_open(batch_id uuid) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
     PERFORM FROM commandbus.command_metadata c
     WHERE c.batch_id = batch_has_open.batch_id AND c.status IN ('PENDING', 'IN_PROGRESS', 'IN_TROUBLESHOOTING_QUEUE')
     ORDER BY c.msg_id DESC LIMIT 1;
+    IF NOT FOUND THEN
+        PERFORM FROM commandbus.process p
+        WHERE p.batch_id = batch_has_open.batch_id AND p.completed_at IS NULL
+        ORDER BY p.completed_at DESC LIMIT 1;
+    END IF;
     RETURN FOUND;
 END
 $$;

@@ -69,7 +69,8 @@ BEGIN
 
     WITH closed AS (
         SELECT b.ctid AS place FROM commandbus.batch b
-        WHERE b.completed_at < command_cutoff
+        -- The age of its kind: it stays as long as its members would.
+        WHERE b.completed_at < CASE b.batch_type WHEN 'COMMAND' THEN command_cutoff ELSE process_cutoff END
           AND NOT EXISTS (SELECT FROM commandbus.command_metadata c WHERE c.batch_id = b.batch_id)
           AND NOT EXISTS (SELECT FROM commandbus.process p WHERE p.batch_id = b.batch_id)
         LIMIT batch_size FOR UPDATE SKIP LOCKED

@@ -127,6 +127,81 @@ BEGIN
 END
 $$;
 
+-- Many in one call, all of them or none; their ids in the order of the states. `labels` is what refusals call
+-- the states, such as their lines in a file.
+CREATE FUNCTION commandbus.start_processes(process_type text, states jsonb, deadline timestamptz DEFAULT NULL,
+    batch_id uuid DEFAULT NULL, labels text[] DEFAULT NULL)
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    known         commandbus.process_type := commandbus.known_process_type(start_processes.process_type);
+    payload_limit integer := (commandbus.known_domain(known.domain)).payload_limit;
+    moment        timestamptz := commandbus.now();
+    wrong         record;
+    ids           uuid[];
+BEGIN
+    IF states IS NULL OR jsonb_typeof(states) <> 'array' THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('states must be a JSON array of objects, not %s',
+            coalesce(jsonb_typeof(states), 'null')), 'One object for each process; nothing was started.');
+    ELSIF cardinality(labels) <> jsonb_array_length(states) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'there must be one label for each state', 'Correct the call; nothing was started.');
+    ELSIF NOT isfinite(deadline) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'a deadline is a moment, not infinity', 'Leave it out for none; nothing was started.');
+    END IF;
+    -- The first that cannot be taken, if any.
+    SELECT s.state, coalesce(labels[s.ord], 'state ' || s.ord) AS label INTO wrong
+    FROM jsonb_array_elements(states) WITH ORDINALITY s(state, ord)
+    WHERE jsonb_typeof(s.state) <> 'object' OR octet_length(s.state::text) > payload_limit OR commandbus.is_too_deep(s.state)
+    ORDER BY s.ord LIMIT 1;
+    IF FOUND THEN
+        PERFORM commandbus.check_payload(wrong.label, wrong.state, payload_limit);
+        PERFORM commandbus.refuse('INVALID_DATA', format('%s must be a JSON object, not %s', wrong.label, jsonb_typeof(wrong.state)),
+                                  'Correct the state; nothing was started.');
+    END IF;
+    IF batch_id IS NOT NULL THEN
+        PERFORM commandbus.hold_batch(batch_id, 'PROCESS', known.domain);
+    END IF;
+
+    WITH item AS MATERIALIZED (
+        SELECT commandbus.new_id() AS id, s.state, s.ord FROM jsonb_array_elements(states) WITH ORDINALITY s(state, ord)
+    ), started AS (
+        INSERT INTO commandbus.process (process_id, batch_id, wake_at, deadline_at, created_at, updated_at, status,
+            execution_model, domain, process_type, reply_queue, initial_state, state)
+        SELECT i.id, batch_id, moment, deadline, moment, moment, 'PENDING', known.execution_model, known.domain,
+               known.process_type, known.reply_queue, i.state, i.state
+        FROM item i
+    ), told AS (
+        INSERT INTO commandbus.process_event (process_id, event, db_user)
+        SELECT i.id, 'PROCESS_CREATED', session_user FROM item i
+    )
+    SELECT array_agg(i.id ORDER BY i.ord) INTO ids FROM item i;
+    IF ids IS NOT NULL THEN
+        PERFORM commandbus.wake_sleepers(known.domain || '__processes');
+    END IF;
+    RETURN QUERY SELECT unnest(ids);
+END
+$$;
+
+-- A batch of processes, left to the workers. The deadline is that of each process.
+CREATE FUNCTION commandbus.start_batch(process_type text, states jsonb, name text DEFAULT NULL, reply_to text DEFAULT NULL,
+    custom_data jsonb DEFAULT NULL, batch_id uuid DEFAULT NULL, deadline timestamptz DEFAULT NULL, labels text[] DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    known commandbus.process_type := commandbus.known_process_type(start_batch.process_type);
+    id    uuid := coalesce(start_batch.batch_id, commandbus.new_id());
+BEGIN
+    IF states IS NULL OR states = '[]' THEN
+        PERFORM commandbus.refuse('BATCH_EMPTY', 'a batch needs at least one process',
+                                  'An empty batch could never complete; nothing was created.');
+    END IF;
+    PERFORM commandbus.open_batch(id, 'PROCESS', known.domain, start_batch.name, start_batch.custom_data,
+                                  start_batch.reply_to, 'start_processes');
+    PERFORM commandbus.start_processes(start_batch.process_type, states, deadline, id, labels);
+    RETURN id;
+END
+$$;
+
 -- An asynchronous response: recorded in the order of arrival, applied by the process's next run. False when
 -- this response_id was there already.
 CREATE FUNCTION commandbus.respond(process_id uuid, name text, payload jsonb DEFAULT '{}', response_id uuid DEFAULT NULL)

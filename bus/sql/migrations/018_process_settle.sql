@@ -153,7 +153,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION commandbus.settle_processes(worker text, items jsonb) RETURNS text[]
+-- batch_ids: of those that ended, whose batch may be complete now: close_batches, after the commit.
+CREATE FUNCTION commandbus.settle_processes(worker text, items jsonb, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Rows are found one by one, by their key (LATERAL) or their place, however many the planner takes a JSON array for: a
 -- join by key, planned while the table was small, read all of it at each settle.
@@ -225,7 +226,8 @@ BEGIN
             updated_at = now_at
         FROM held h WHERE p.ctid = h.place
         RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
-                  h.consumed, h.refused, h.cancels, h.events
+                  h.consumed, h.refused, h.cancels, h.events,
+                  CASE WHEN p.completed_at IS NOT NULL THEN p.batch_id END AS ended_of
     ), record AS MATERIALIZED (
         -- All records in one go: reading them one by one took 19 us each, a third of the settle.
         SELECT r.*, commandbus.moment(now_at, r.timeout_ms, r.timeout_at_ms) AS timeout_at,
@@ -281,7 +283,8 @@ BEGIN
     SELECT array_agg(s.ord::integer) AS ords,
            array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,
            array_agg(s.process_id) AS process_ids, array_agg(s.reply_queue) AS reply_queues,
-           array_agg(s.cancels ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels
+           array_agg(s.cancels ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels,
+           array_agg(DISTINCT s.ended_of) FILTER (WHERE s.ended_of IS NOT NULL) AS batch_ids
     INTO done FROM settled s;
 
     IF cardinality(senders) > 0 AND done.process_ids IS NOT NULL THEN
@@ -294,9 +297,11 @@ BEGIN
         PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.due_domains) d;
     END IF;
 
+    batch_ids := done.batch_ids;
     IF coalesce(cardinality(done.ords), 0) = n THEN
-        RETURN array_fill('SETTLED'::text, ARRAY[n]);
+        verdicts := array_fill('SETTLED'::text, ARRAY[n]);
+    ELSE
+        verdicts := commandbus.explain_unsettled_processes(settle_processes.worker, items, coalesce(done.ords, '{}'));
     END IF;
-    RETURN commandbus.explain_unsettled_processes(settle_processes.worker, items, coalesce(done.ords, '{}'));
 END
 $$;

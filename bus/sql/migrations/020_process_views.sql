@@ -179,3 +179,41 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'LONG_REPLY', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.updated_at))
     FROM live l WHERE commandbus.awaits_reply(l.status, l.current_wait) AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
 $$;
+
+-- Counts follow the rows until the batch closes; from then on the frozen ones count, so that retention of
+-- members does not change them. A process counts in the words of commands: one that the business or an
+-- operator undid has not succeeded.
+CREATE VIEW commandbus.batch_status AS
+SELECT b.batch_id, b.domain, b.name, b.batch_type, b.status, b.custom_data, b.reply_to,
+       coalesce(b.total, c.total) AS total,
+       coalesce(b.completed, c.completed) AS completed,
+       coalesce(b.failed, c.failed) AS failed,
+       coalesce(b.canceled, c.canceled) AS canceled,
+       CASE WHEN b.completed_at IS NULL THEN c.in_tsq ELSE 0 END AS in_troubleshooting,
+       CASE WHEN b.completed_at IS NULL THEN c.in_progress ELSE 0 END AS in_progress,
+       CASE WHEN b.completed_at IS NULL THEN c.pending ELSE 0 END AS pending,
+       b.created_at, b.started_at, b.completed_at
+FROM commandbus.batch b
+CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS total,
+           (count(*) FILTER (WHERE m.status = 'COMPLETED'))::integer AS completed,
+           (count(*) FILTER (WHERE m.status = 'FAILED'))::integer AS failed,
+           (count(*) FILTER (WHERE m.status = 'CANCELED'))::integer AS canceled,
+           (count(*) FILTER (WHERE m.status = 'IN_TROUBLESHOOTING_QUEUE'))::integer AS in_tsq,
+           (count(*) FILTER (WHERE m.status = 'IN_PROGRESS'))::integer AS in_progress,
+           (count(*) FILTER (WHERE m.status = 'PENDING'))::integer AS pending
+    FROM (
+        SELECT m.status FROM commandbus.command_metadata m
+        WHERE m.batch_id = b.batch_id AND b.completed_at IS NULL AND b.batch_type = 'COMMAND'
+        UNION ALL
+        SELECT CASE p.status WHEN 'COMPLETED' THEN 'COMPLETED'::commandbus.command_status
+                             WHEN 'FAILED' THEN 'FAILED'
+                             WHEN 'COMPENSATED' THEN 'FAILED'
+                             WHEN 'CANCELED' THEN 'CANCELED'
+                             WHEN 'WAITING_FOR_TSQ' THEN 'IN_TROUBLESHOOTING_QUEUE'
+                             WHEN 'PENDING' THEN 'PENDING'
+                             ELSE 'IN_PROGRESS' END
+        FROM commandbus.process p
+        WHERE p.batch_id = b.batch_id AND b.completed_at IS NULL AND b.batch_type = 'PROCESS'
+    ) m
+) c;

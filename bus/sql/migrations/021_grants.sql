@@ -13,7 +13,8 @@ GRANT EXECUTE ON FUNCTION commandbus.now()
     TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
 
 -- Senders send.
-GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch, commandbus.start_process, commandbus.respond
+GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch, commandbus.start_process,
+    commandbus.start_processes, commandbus.start_batch, commandbus.respond
     TO commandbus_sender;
 
 -- Workers receive and settle and keep house; they are members of the senders too (bootstrap.sql),
@@ -53,8 +54,8 @@ GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch,
 GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
     commandbus.register_domain, commandbus.restore_messages, commandbus.close_batches, commandbus.purge
     TO commandbus_operator;
-GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.respond, commandbus.read_processes,
-    commandbus.running_processes
+GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.start_processes, commandbus.start_batch, commandbus.respond,
+    commandbus.read_processes, commandbus.running_processes
     TO commandbus_operator;
 
 -- Processes. Workers settle what they claimed.

@@ -2,6 +2,7 @@
 #ifndef COMMANDBUS_RUN_H
 #define COMMANDBUS_RUN_H
 
+#include <commandbus/batch.h>
 #include <commandbus/process.h>
 #include <commandbus/process_request.h>
 #include <commandbus/process_row.h>
@@ -104,5 +105,15 @@ typedef struct {
 CB_API bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char *type,
                                   const void *state, const cb_start_options *options, cb_uuid *id,
                                   const char **status, cb_error *e) CB_NODISCARD;
+
+/* Starts a process for each of n states, an array of the type's struct, as one batch: all of them or none, all
+ * left to the workers. Options are those of cb_start_batch (name, reply_to, …); process_type is `type`. */
+#define cb_process_start_batch(db, types, type, states, n, id, e, ...) \
+    cb_process_start_batch_with((db), (types), (type), (states), (n),  \
+                                &(cb_start_batch_options){ __VA_ARGS__ }, (id), (e))
+CB_API bool cb_process_start_batch_with(cb_db *db, const cb_process_types *types, const char *type,
+                                        const void *states, size_t n,
+                                        const cb_start_batch_options *options, cb_uuid *id,
+                                        cb_error *e) CB_NODISCARD;
 
 #endif

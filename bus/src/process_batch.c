@@ -1,0 +1,148 @@
+/* Starting a batch of processes: one transaction, as many statements as it takes. */
+#include <commandbus/batch.h>
+#include <stdio.h>
+
+#include "array.h"
+#include "cb_sql.h"
+#include "db.h"
+#include "fail.h"
+#include "json.h"
+
+/* One statement ends with the first of them. */
+static const size_t chunk = 1000, chunk_bytes = 4 << 20;
+
+typedef struct {
+    cb_db *db;
+    const cb_start_batch_options *options;
+    const char *const *states;
+    size_t n, done;
+    cb_uuid id;
+    buffer json, labels; /* of the chunk that is being made */
+} batch_start;
+
+#define OWNED_START(name) __attribute__((cleanup(start_done))) batch_start name
+
+static void start_done(batch_start *s)
+{
+    buffer_done(&s->json);
+    buffer_done(&s->labels);
+}
+
+/* What refusals call the state. */
+static void name_state(const batch_start *s, size_t i, char *to, size_t size)
+{
+    if (s->options->lines)
+        snprintf(to, size, "line %zu", s->options->lines[i]);
+    else
+        snprintf(to, size, "state %zu", i + 1);
+}
+
+static bool check(batch_start *s, cb_error *e)
+{
+    const cb_start_batch_options *o = s->options;
+    char label[40];
+
+    if (!o->process_type)
+        return cb_fail(e, CB_MISUSE, "a batch of processes needs a process type");
+    if (s->n > CB_BATCH_MOST_PROCESSES)
+        return cb_fail(e, CB_INVALID_DATA, "a batch starts with at most %d processes, not %zu",
+                       CB_BATCH_MOST_PROCESSES, s->n);
+    if (o->custom_data && !json_check(o->custom_data, JSON_ANY, "custom_data", e))
+        return false;
+    if (!o->batch_id)
+        s->id = cb_uuid_new();
+    else if (!cb_uuid_parse(o->batch_id, &s->id))
+        return cb_fail(e, CB_INVALID_DATA, "batch_id is not a UUID: '%.80s'", o->batch_id);
+
+    for (size_t i = 0; i < s->n; i++) {
+        name_state(s, i, label, sizeof label);
+        if (!s->states[i])
+            return cb_fail(e, CB_MISUSE, "%s is missing", label);
+        if (!json_check(s->states[i], JSON_OBJECT, label, e))
+            return false;
+    }
+    return true;
+}
+
+/* The next states that go into one statement; how many. */
+static size_t write_chunk(batch_start *s)
+{
+    size_t from = s->done, to = from;
+    char label[40];
+
+    buffer_clear(&s->json);
+    buffer_add_text(&s->json, "[");
+    while (to < s->n && to - from < chunk && s->json.length < chunk_bytes && !s->json.failed) {
+        buffer_add_text(&s->json, to > from ? "," : "");
+        buffer_add_text(&s->json, s->states[to++]);
+    }
+    buffer_add_text(&s->json, "]");
+
+    buffer_clear(&s->labels);
+    array_begin(&s->labels, ARRAY_TEXT, to - from);
+    for (size_t i = from; i < to; i++) {
+        name_state(s, i, label, sizeof label);
+        array_add_text(&s->labels, label);
+    }
+    return to - from;
+}
+
+/* The first chunk brings the batch with it. */
+static bool send_chunk(batch_start *s, cb_error *e)
+{
+    const cb_start_batch_options *o = s->options;
+    bool first = s->done == 0;
+    size_t count = write_chunk(s);
+    params p = { 0 };
+
+    if (s->json.failed || s->labels.failed)
+        return fail_memory(e);
+    params_text(&p, o->process_type);
+    params_text(&p, s->json.bytes);
+    if (first) {
+        params_text(&p, o->name);
+        params_text(&p, o->reply_to);
+        params_text(&p, o->custom_data);
+        params_text(&p, s->id.text);
+        params_text(&p, o->deadline);
+    } else {
+        params_text(&p, o->deadline);
+        params_text(&p, s->id.text);
+    }
+    params_array(&p, &s->labels);
+    if (!db_do(s->db, first ? cb_sql_start_batch : cb_sql_start_processes, &p, e))
+        return false;
+    s->done += count;
+    if (o->progress && !o->progress(s->done, s->n, o->arg))
+        return cb_fail(e, CB_AGAIN, "stopped before it was complete: nothing was started");
+    return true;
+}
+
+/* An empty batch too is for the server to refuse. */
+static bool send_all(batch_start *s, cb_error *e)
+{
+    do {
+        if (!send_chunk(s, e))
+            return false;
+    } while (s->done < s->n);
+    return true;
+}
+
+bool cb_start_batch(cb_db *db, const cb_start_batch_options *options, const char *const *states,
+                    size_t n, cb_uuid *ret, cb_error *e)
+{
+    OWNED_START(s) = { .db = db, .options = options, .states = states, .n = n };
+
+    if (!check(&s, e))
+        return false;
+    if (ret)
+        *ret = s.id;
+    if (db_in_transaction(db))
+        return send_all(&s, e);
+    if (!cb_db_begin(db, e))
+        return false;
+    if (send_all(&s, e))
+        return cb_db_commit(db, e);
+    cb_db_rollback(db, NULL);
+    return false;
+}
