@@ -6,7 +6,9 @@
  * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
  * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
  * state.c, response.c   what changed since the last record; what has arrived from outside
- * step.c, wait.c, command.c, side_effect.c, change.c   the calls that execute() makes
+ * step.c, wait.c, command_step.c, side_effect.c, change.c   the calls that execute() makes
+ * command.c  commands of records: sending, replies
+ * manager.c  execute() of a type that is a machine of steps: makes the same calls
  * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
  * saga.c     undoing in reverse order what the records owe
  * item.c     what the run came to, as one JSON object for settle_processes
@@ -245,6 +247,48 @@ void command_cancel(cb_process *p, const record *r);
 json_object *reply_result(const inbox_item *reply);
 bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
+
+/* ---- command_step.c ---- */
+typedef struct command_call command_call;
+
+/* How a driver builds and takes data. What refuses may say why in e. */
+typedef struct {
+    json_object *(*request)(cb_process *p, const command_call *c, cb_error *e);
+    bool (*take)(cb_process *p, const command_call *c, json_object *result, cb_error *e);
+    /* What the record owes, now that the result is taken. */
+    json_object *(*undo)(cb_process *p, const command_call *c, const record *r, cb_error *e);
+} command_form;
+
+struct command_call {
+    const char *name;           /* of the record */
+    const char *route;          /* of command-steps in the configuration */
+    cb_command_options options; /* with what the configuration says, once it is routed */
+    const command_form *form;
+    int step; /* of a manager */
+};
+cb_flow command_step(cb_process *p, command_call *c);
+/* What the configuration says goes before what the code says. */
+void command_route(const cb_process *p, command_call *c);
+
+/* ---- wait.c ---- */
+typedef struct wait_call wait_call;
+
+struct wait_call {
+    const char *name;
+    /* May change the state, but only when it holds; may park the process. */
+    bool (*holds)(cb_process *p, const wait_call *c, record *r);
+    cb_condition_fn *condition;
+    int64_t timeout_ms; /* 0: the type's */
+    int step;           /* of a manager */
+};
+cb_flow wait_step(cb_process *p, const wait_call *c);
+
+/* ---- manager.c: of types that have one ---- */
+cb_flow manager_execute(cb_process *p);
+/* Whether a step waits for a response of this name, and it can be read; the record has the error if not. */
+bool manager_accepts(cb_process *p, const inbox_item *item, record *r);
+/* A compensation has succeeded: its step takes the reply into the state, if it does. */
+void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
 
 /* ---- leave.c ---- */
 /* Gives up going forward: to "COMPENSATE" or straight to "END", and which end it takes. */

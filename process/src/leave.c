@@ -75,7 +75,7 @@ static void wait_for_outcome(cb_process *p, record *r)
         r->timeout_ms = outcome_wait_ms;
         r->dirty = true;
     }
-    p->status = "WAITING_FOR_ASYNC";
+    p->status = type_reply_status(p->type->type);
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));
     run_wait_for(p, r);

@@ -69,12 +69,19 @@ static bool pass(cb_process *p, const record *r)
     return state_patch(p, r->patch) && state_keep(p);
 }
 
+/* What to do about code that has gone another way. */
+static const char *cure(const cb_process *p)
+{
+    return p->type->type->manager
+               ? "take the change back, or let it depend on a field that only new processes have"
+               : "take the change back, or put it behind cb_version()";
+}
+
 static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
 {
-    return run_park(p, "NON_DETERMINISTIC",
-                    "record %d is %s '%s', but the code calls %s '%s': take the change back, or "
-                    "put it behind cb_version()",
-                    r->ordinal, record_kind_names[r->kind], r->name, record_kind_names[kind], name);
+    return run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code calls %s '%s': %s",
+                    r->ordinal, record_kind_names[r->kind], r->name, record_kind_names[kind], name,
+                    cure(p));
 }
 
 /* ---- calls ---- */
@@ -254,11 +261,9 @@ static void check_left_over(cb_process *p)
     if (p->left)
         return;
     if (r)
-        run_park(p, "NON_DETERMINISTIC",
-                 "record %d is %s '%s', but the code %s before it: take the change back, or put it "
-                 "behind cb_version()",
+        run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code %s before it: %s",
                  r->ordinal, record_kind_names[r->kind], r->name,
-                 left == LEFT_BUSINESS ? "fails" : "ends");
+                 left == LEFT_BUSINESS ? "fails" : "ends", cure(p));
     else
         p->left = left;
 }
@@ -281,7 +286,8 @@ void run_execute(cb_process *p, purpose why)
     if (!start_over(p))
         return;
     atomic_store(&p->where, IN_EXECUTE);
-    cb_flow flow = p->type->type->execute(p, p->state);
+    const cb_process_type *type = p->type->type;
+    cb_flow flow = type->manager ? manager_execute(p) : type->execute(p, p->state);
     atomic_store(&p->where, OUTSIDE);
     check_left_over(p);
     if (!p->left && flow != CB_DONE)

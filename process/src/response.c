@@ -5,6 +5,8 @@
 /* False: refused by its function, or nobody takes it; the state is as before. */
 static bool response_apply(cb_process *p, const inbox_item *item, record *r)
 {
+    if (p->type->type->manager)
+        return manager_accepts(p, item, r); /* kept for its step */
     cb_response_fn *take = type_response(p->type->type, item->name);
 
     if (!take) {

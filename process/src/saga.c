@@ -152,21 +152,35 @@ static void wait_for_payment(cb_process *p, const record *payment)
     p->status = "COMPENSATING";
 }
 
+/* What a record owes, member by member; 0 for a number that was not said. */
+static json_object *member(const record *r, const char *key)
+{
+    json_object *value = NULL;
+
+    json_object_object_get_ex(r->owes, key, &value);
+    return value;
+}
+
+static int64_t wait_ms(const cb_process *p, const record *r)
+{
+    int64_t said = json_object_get_int64(member(r, "wait_timeout_ms"));
+
+    return said > 0 ? said : type_wait_timeout_ms(p->type);
+}
+
 static void send_payment(cb_process *p, record *payment, const record *r)
 {
-    json_object *data = NULL, *domain = NULL, *type = NULL;
-
-    json_object_object_get_ex(r->owes, "data", &data);
-    json_object_object_get_ex(r->owes, "domain", &domain);
-    json_object_object_get_ex(r->owes, "command_type", &type);
-    if (!record_set_text(&payment->domain, json_object_get_string(domain)) ||
-        !record_set_text(&payment->command_type, json_object_get_string(type)) ||
-        !command_send(p, payment, "compensate", json_object_get(data), 0, 0)) {
+    if (!record_set_text(&payment->domain, json_object_get_string(member(r, "domain"))) ||
+        !record_set_text(&payment->command_type,
+                         json_object_get_string(member(r, "command_type"))) ||
+        !command_send(p, payment, "compensate", json_object_get(member(r, "data")),
+                      json_object_get_int(member(r, "max_attempts")),
+                      json_object_get_int(member(r, "timeout_seconds")))) {
         failed(p, payment, "no memory");
         return;
     }
     payment->timeout_at = 0;
-    payment->timeout_ms = type_wait_timeout_ms(p->type);
+    payment->timeout_ms = wait_ms(p, r);
     wait_for_payment(p, payment);
 }
 
@@ -180,14 +194,14 @@ static void take_error(record *payment, const inbox_item *reply)
     payment->dirty = true;
 }
 
-static void payment_is_out(cb_process *p, record *payment)
+static void payment_is_out(cb_process *p, record *payment, const record *r)
 {
     if (payment->timeout_at > 0 && run_now_ms(p) >= payment->timeout_at) {
         failed(p, payment, "its command has sent no final reply in time");
         return;
     }
     if (payment->timeout_at == 0 && payment->timeout_ms == 0) { /* new time, by an operator */
-        payment->timeout_ms = type_wait_timeout_ms(p->type);
+        payment->timeout_ms = wait_ms(p, r);
         payment->dirty = true;
     }
     wait_for_payment(p, payment);
@@ -208,16 +222,17 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         reply = NULL;
     }
     if (!reply) {
-        payment_is_out(p, payment);
+        payment_is_out(p, payment, r);
         return false;
     }
     if (final && strcmp(reply->name, "SUCCESS") == 0) {
-        payment->status = RECORD_COMPLETED;
+        json_object_put(payment->result);
         payment->result = json_object_get(reply_result(reply));
-        payment->dirty = true;
+        if (p->type->type->manager)
+            manager_take_undone(p, r->owes, payment->result);
+        if (!call_complete(p, payment))
+            return false; /* parked; the reply is there for the retry */
         command_consume(p, payment);
-        record_set_text(&payment->error_code, NULL);
-        record_set_text(&payment->error_message, NULL);
         return true;
     }
     take_error(payment, reply);

@@ -7,7 +7,7 @@
 
 static const int64_t default_wait_timeout_ms = CB_HOURS(1);
 
-static bool is_name(const char *name)
+bool type_is_name(const char *name)
 {
     size_t n = name ? strlen(name) : 0;
 
@@ -38,24 +38,39 @@ static bool check_responses(const cb_process_type *type, cb_error *e)
     return true;
 }
 
+static bool check_redact(const cb_process_type *type, cb_error *e)
+{
+    for (size_t i = 0; type->redact && type->redact[i]; i++) {
+        if (!*type->redact[i])
+            return cb_fail(e, CB_MISUSE, "process type '%s' redacts a field without a name",
+                           type->name);
+    }
+    return true;
+}
+
 static bool check_type(const cb_process_type *type, cb_error *e)
 {
-    if (!type || !is_name(type->name))
+    if (!type || !type_is_name(type->name))
         return cb_fail(e, CB_MISUSE,
                        "'%.100s' is no name of a process type: a letter first, then letters, "
                        "digits, _ . -, 100 at most",
                        type && type->name ? type->name : "");
-    if (!type->domain || !type->state || !type->execute)
+    if (!type->domain || !type->state || (!type->execute && !type->manager))
         return cb_fail(e, CB_MISUSE, "process type '%s' lacks its %s", type->name,
                        !type->domain  ? "domain"
                        : !type->state ? "state (a field table)"
-                                      : "execute function");
+                                      : "execute function or manager");
+    if (type->execute && type->manager)
+        return cb_fail(e, CB_MISUSE,
+                       "process type '%s' has both an execute function and a manager: choose one",
+                       type->name);
     if (type->version < 0)
         return cb_fail(e, CB_MISUSE, "process type '%s' has version %d: 1 or more", type->name,
                        type->version);
     if (!cb_fields_check(type->state, e))
         return cb_fail_while(e, "checking the state of process type '%s'", type->name);
-    return check_responses(type, e);
+    return check_redact(type, e) && check_responses(type, e) &&
+           (!type->manager || manager_check(type, e));
 }
 
 static const cb_type_setting *setting_of(const cb_type_setting *settings, size_t n,
@@ -75,6 +90,8 @@ static void add(cb_process_types *all, const cb_process_type *type, const cb_typ
         .process_type = type->name,
         .domain = type->domain,
         .version = type_version(type),
+        .step_based = type->manager != NULL,
+        .redact = type->redact,
         .reply_queue = setting && setting->reply_queue ? setting->reply_queue : type->reply_queue,
     };
     all->n++;
@@ -152,8 +169,14 @@ int64_t type_wait_timeout_ms(const type_entry *entry)
 {
     if (entry->setting && entry->setting->wait_timeout_ms > 0)
         return entry->setting->wait_timeout_ms;
-    return entry->type->wait_timeout_ms > 0 ? entry->type->wait_timeout_ms
-                                            : default_wait_timeout_ms;
+    if (entry->type->wait_timeout_ms > 0)
+        return entry->type->wait_timeout_ms;
+    return entry->type->manager ? 0 : default_wait_timeout_ms;
+}
+
+const char *type_reply_status(const cb_process_type *type)
+{
+    return type->manager ? "WAITING_FOR_REPLY" : "WAITING_FOR_ASYNC";
 }
 
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state)

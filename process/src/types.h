@@ -21,8 +21,19 @@ struct cb_process_types {
 const type_entry *types_find(const cb_process_types *types, const char *name);
 const cb_step_route *types_route(const cb_process_types *types, const char *step);
 int type_version(const cb_process_type *type);
+/* 0: none; only a manager has none. */
 int64_t type_wait_timeout_ms(const type_entry *entry);
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state);
+/* What a process that waits for the reply to a command is. */
+const char *type_reply_status(const cb_process_type *type);
+/* A letter, then letters, digits, _ . -, 100 at most. */
+bool type_is_name(const char *name);
 cb_response_fn *type_response(const cb_process_type *type, const char *name);
+
+/* ---- manager_check.c ---- */
+/* Whether the manager of a type is sound. */
+bool manager_check(const cb_process_type *type, cb_error *e);
+/* What no step of a manager may be called: the record of create_state. */
+extern const char manager_creation[];
 
 #endif

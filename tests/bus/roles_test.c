@@ -51,6 +51,7 @@ static const struct {
     { "process_problems", "operator monitor" },
     { "process_figures", "worker operator monitor" },
     { "instant", "operator" },
+    { "redacted", "operator" },
 
     { "tsq_retry", "operator" },
     { "tsq_cancel", "operator" },
@@ -64,6 +65,7 @@ static const struct {
     { "archive_messages", "" },
     { "audit_decision", "" },
     { "awaited_command", "" },
+    { "awaits_reply", "" },
     { "batch_has_open", "" },
     { "cancel_unreceived", "" },
     { "capacity_left", "" },

@@ -84,6 +84,7 @@ void metrics_process_released(metrics *m, size_t domain, size_t processes);
 typedef struct {
     char process_type[128], status[24], error_code[128];
     int64_t count;
+    int64_t oldest_reply_us; /* for how long one of them has waited for a reply; 0: none does */
 } metrics_figure;
 
 /* Takes the figures over: they are malloc'ed. */

@@ -58,18 +58,39 @@ static void domain_histogram(const scrape *s, const family *f)
     }
 }
 
+static void figure_name(const scrape *s, const family *f, const metrics_figure *figure)
+{
+    fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
+    scrape_label(s, "{", type_label, figure->process_type);
+    scrape_label(s, ",", "status", figure->status);
+    scrape_label(s, ",", "error_code", figure->error_code);
+}
+
 static void figures(const scrape *s, const family *f)
 {
     metrics *m = (metrics *)s->m; /* the lock is no part of what a scrape leaves as it was */
 
     pthread_mutex_lock(&m->figures.mutex);
     for (size_t i = 0; i < m->figures.n; i++) {
+        figure_name(s, f, &m->figures.all[i]);
+        scrape_integer(s, m->figures.all[i].count);
+    }
+    pthread_mutex_unlock(&m->figures.mutex);
+}
+
+/* Of those that wait for one. */
+static void oldest_replies(const scrape *s, const family *f)
+{
+    metrics *m = (metrics *)s->m;
+
+    pthread_mutex_lock(&m->figures.mutex);
+    for (size_t i = 0; i < m->figures.n; i++) {
         const metrics_figure *figure = &m->figures.all[i];
-        fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
-        scrape_label(s, "{", type_label, figure->process_type);
-        scrape_label(s, ",", "status", figure->status);
-        scrape_label(s, ",", "error_code", figure->error_code);
-        scrape_integer(s, figure->count);
+        if (figure->oldest_reply_us <= 0)
+            continue;
+        figure_name(s, f, figure);
+        fputc('}', s->out);
+        scrape_seconds(s, figure->oldest_reply_us);
     }
     pthread_mutex_unlock(&m->figures.mutex);
 }
@@ -114,5 +135,8 @@ const family process_families[] = {
       "Replies that could not be understood or belong to no known process, archived.", total,
       REPLIES_DEAD_LETTERED },
     { "processes", "gauge", "Processes in the database that are at work or wait.", figures, 0 },
+    { "process_oldest_reply_wait_seconds", "gauge",
+      "How long the oldest process that waits for the reply to a command has done so.",
+      oldest_replies, 0 },
 };
 const size_t n_process_families = sizeof process_families / sizeof *process_families;

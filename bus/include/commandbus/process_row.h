@@ -16,6 +16,8 @@ typedef struct {
     int version;
     bool step_based;         /* execution model STEP_BASED, else PROCESS_STEP */
     const char *reply_queue; /* NULL: <domain>__replies */
+    /* Fields whose values the views hide; ends with NULL. NULL: none. */
+    const char *const *redact;
 } cb_process_kind;
 
 /* Registers the types (and their reply queues). Refuses one that another domain has (CB_INVALID_OPERATION). */

@@ -21,6 +21,8 @@ CREATE TABLE commandbus.process_type (
     reply_queue     text        NOT NULL REFERENCES commandbus.reply_queue,
     -- Those it had before: processes that were started then still get their replies there.
     former_queues   text[]      NOT NULL DEFAULT '{}',
+    -- Fields whose values people are not shown, wherever in the data of its processes they are.
+    redact          text[]      NOT NULL DEFAULT '{}',
     registered_at   timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
@@ -78,6 +80,10 @@ CREATE INDEX process_wake ON commandbus.process (process_type, wake_at) WHERE wa
 -- Lists and retention; rows arrive in time order. Few kilobytes, and free for the many updates.
 CREATE INDEX process_created ON commandbus.process USING brin (created_at) WITH (pages_per_range = 16);
 CREATE INDEX process_tsq ON commandbus.process (domain, tsq_at) WHERE tsq_at IS NOT NULL;
+-- Those that wait without any timer, as a manager may: no other index has them. Rows get in and out of it with a
+-- change of wake_at, which is indexed anyway.
+CREATE INDEX process_idle ON commandbus.process (process_type)
+    WHERE wake_at IS NULL AND tsq_at IS NULL AND completed_at IS NULL;
 CREATE INDEX process_batch ON commandbus.process (batch_id) WHERE batch_id IS NOT NULL;
 
 -- One row a record, never erased while the process is there. A step that begins, a wait, a command is an
@@ -94,7 +100,8 @@ CREATE TABLE commandbus.process_history (
     ordinal       integer     NOT NULL,
     attempts      integer     NOT NULL DEFAULT 0, -- begun since the last operator retry
     send_no       integer,     -- which command of this record, from 1
-    -- RESPONSE: it was applied while that record was open. COMPENSATION: the record that it pays.
+    -- RESPONSE: it was applied while that record was open. COMPENSATION: the record that it pays. WAIT of a manager:
+    -- the response that ended it.
     during        integer,
     kind          commandbus.record_kind NOT NULL,
     status        commandbus.record_status NOT NULL,

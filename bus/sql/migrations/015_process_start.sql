@@ -32,11 +32,12 @@ $$;
 
 -- Safe to repeat and to run from many workers at once; the highest version of all of them stays.
 CREATE FUNCTION commandbus.register_process_type(process_type text, domain text, version integer,
-    execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL)
+    execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL, redact text[] DEFAULT '{}')
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     queue text := coalesce(register_process_type.reply_queue, register_process_type.domain || '__replies');
+    hidden text[] := coalesce(register_process_type.redact, '{}');
     known commandbus.process_type;
 BEGIN
     IF register_process_type.process_type IS NULL OR register_process_type.process_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$' THEN
@@ -50,12 +51,17 @@ BEGIN
 
     SELECT * INTO known FROM commandbus.process_type t WHERE t.process_type = register_process_type.process_type;
     -- Nearly always all is there, and nothing is written.
-    IF NOT FOUND OR known.version < register_process_type.version OR known.reply_queue <> queue THEN
-        INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue)
+    IF NOT FOUND OR known.version < register_process_type.version OR known.reply_queue <> queue
+       OR (known.version = register_process_type.version AND NOT hidden <@ known.redact) THEN
+        INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue, redact)
         VALUES (register_process_type.process_type, register_process_type.domain,
-                register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue)
+                register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue, hidden)
         ON CONFLICT ON CONSTRAINT process_type_pkey DO UPDATE
         SET version = greatest(t.version, excluded.version), reply_queue = excluded.reply_queue, updated_at = now(),
+            -- What is hidden is shown again only by a newer version, not by an older worker that starts.
+            redact = CASE WHEN excluded.version > t.version THEN excluded.redact
+                          WHEN excluded.version < t.version THEN t.redact
+                          ELSE ARRAY(SELECT unnest(t.redact || excluded.redact) AS name GROUP BY name ORDER BY name) END,
             former_queues = CASE WHEN t.reply_queue = excluded.reply_queue THEN t.former_queues
                                  ELSE array_append(array_remove(t.former_queues, t.reply_queue), t.reply_queue) END
         WHERE t.domain = excluded.domain AND t.execution_model = excluded.execution_model;

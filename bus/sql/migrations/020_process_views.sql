@@ -1,13 +1,32 @@
 -- Processes as people and monitoring look at them.
 
--- Those that have not ended: each has a timer or waits for an operator, so that the two small indexes find
--- them, however many have ended. An index of its own would cost every move of every process.
+-- Those that have not ended: each has a timer, waits for an operator or is idle, so that three small indexes find
+-- them, however many have ended. One index for all of them would cost every move of every process.
 CREATE VIEW commandbus.live_process AS
 SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NOT NULL AND p.completed_at IS NULL
 UNION ALL
-SELECT p.* FROM commandbus.process p WHERE p.tsq_at IS NOT NULL AND p.wake_at IS NULL AND p.completed_at IS NULL;
+SELECT p.* FROM commandbus.process p WHERE p.tsq_at IS NOT NULL AND p.wake_at IS NULL AND p.completed_at IS NULL
+UNION ALL
+SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NULL AND p.tsq_at IS NULL AND p.completed_at IS NULL;
 
--- What happened to processes, one row a record or event. command_data stays empty until there is redaction.
+-- The data with "***" for the values of these fields, however deep they are.
+CREATE FUNCTION commandbus.redacted(data jsonb, names text[]) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF cardinality(names) > 0 AND jsonb_typeof(data) = 'object' THEN
+        RETURN coalesce((SELECT jsonb_object_agg(f.key, CASE WHEN f.key = ANY (names) THEN '"***"'
+                                                             ELSE commandbus.redacted(f.value, names) END)
+                         FROM jsonb_each(data) f), '{}');
+    ELSIF cardinality(names) > 0 AND jsonb_typeof(data) = 'array' THEN
+        RETURN coalesce((SELECT jsonb_agg(commandbus.redacted(e.value, names) ORDER BY e.ord)
+                         FROM jsonb_array_elements(data) WITH ORDINALITY e(value, ord)), '[]');
+    END IF;
+    RETURN data;
+END
+$$;
+
+-- What happened to processes, one row a record or event. Data without what the type redacts; that of a command is
+-- there as long as the command is.
 CREATE VIEW commandbus.process_audit AS
 SELECT p.process_id, p.domain, p.process_type, p.created_at AS at, NULL::text AS step_name, 'PROCESS_CREATED' AS event,
        NULL::text AS entry_type, NULL::text AS step_status, NULL::integer AS attempt_number, NULL::uuid AS command_id,
@@ -22,24 +41,27 @@ SELECT p.process_id, p.domain, p.process_type, h.at, h.name,
             WHEN h.kind = 'COMPENSATION' AND h.status = 'COMPLETED' THEN 'COMPENSATION_SUCCESS'
             ELSE h.kind || '_' || h.status END,
        CASE h.kind WHEN 'RESPONSE' THEN 'ASYNC_RESPONSE' ELSE h.kind::text END,
-       h.status::text, h.attempts, h.command_id, h.command_type, NULL, CASE WHEN h.command_id IS NOT NULL THEN h.at END,
+       h.status::text, h.attempts, h.command_id, h.command_type, commandbus.redacted(c.data, t.redact),
+       CASE WHEN h.command_id IS NOT NULL THEN h.at END,
        -- The command's own end if it is still there: an abandoned record does not tell it.
        CASE WHEN h.command_id IS NULL OR h.finished_at IS NULL THEN NULL
-            ELSE coalesce((SELECT CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
-                                                WHEN 'FAILED' THEN 'FAILED' END
-                           FROM commandbus.command_metadata c WHERE c.command_id = h.command_id AND c.domain = h.domain),
+            ELSE coalesce(CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
+                                        WHEN 'FAILED' THEN 'FAILED' END,
                           CASE h.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END) END,
-       CASE WHEN h.command_id IS NOT NULL OR h.kind = 'RESPONSE' THEN h.result END,
+       CASE WHEN h.command_id IS NOT NULL OR h.kind = 'RESPONSE' THEN commandbus.redacted(h.result, t.redact) END,
        CASE WHEN h.kind = 'RESPONSE' THEN h.at WHEN h.command_id IS NOT NULL THEN h.finished_at END,
        CASE WHEN h.kind = 'OPERATOR' THEN h.result ->> 'operator' END,
        jsonb_strip_nulls(jsonb_build_object('error_code', h.error_code, 'error_message', h.error_message, 'took_ms', h.took_ms,
            'finished_at', h.finished_at, 'timeout_at', h.timeout_at, 'during', h.during)),
        h.ordinal, NULL
 FROM commandbus.process_history h JOIN commandbus.process p ON p.process_id = h.process_id
+LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
+LEFT JOIN commandbus.command_metadata c ON c.command_id = h.command_id AND c.domain = h.domain
 UNION ALL
 SELECT p.process_id, p.domain, p.process_type, e.at, e.step_name, e.event, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, e.operator, e.details, NULL, e.worker
-FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id;
+       NULL, e.operator, commandbus.redacted(e.details, t.redact), NULL, e.worker
+FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
+LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type;
 
 -- A moment as S0's documents have it.
 CREATE FUNCTION commandbus.instant(at timestamptz) RETURNS text
@@ -50,17 +72,18 @@ $$;
 -- S0's state JSON: the fields of the state, and what has happened, as one document.
 CREATE VIEW commandbus.process_state_document AS
 SELECT p.process_id, p.domain, p.process_type,
-       p.state || jsonb_build_object('stepHistory', h.steps, 'waitHistory', h.waits, 'sideEffects', h.side_effects,
+       commandbus.redacted(p.state, t.redact) || jsonb_build_object('stepHistory', h.steps, 'waitHistory', h.waits, 'sideEffects', h.side_effects,
            'errorCode', p.error_code, 'errorMessage', p.error_message,
            'processDeadline', commandbus.instant(p.deadline_at)) AS document
 FROM commandbus.process p
+LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name,
                'status', CASE h.status WHEN 'RETRY' THEN 'WAITING_RETRY' WHEN 'WAITING' THEN 'STARTED'
                                        WHEN 'ABANDONED' THEN 'FAILED' ELSE h.status::text END,
                'attemptCount', h.attempts, 'maxRetries', NULL, 'startedAt', commandbus.instant(h.at),
                'completedAt', commandbus.instant(h.finished_at), 'requestJson', NULL,
-               'responseJson', coalesce(h.result, h.patch)::text, 'errorCode', h.error_code, 'errorMessage', h.error_message,
+               'responseJson', commandbus.redacted(coalesce(h.result, h.patch), t.redact)::text, 'errorCode', h.error_code, 'errorMessage', h.error_message,
                'nextRetryAt', CASE h.status WHEN 'RETRY' THEN commandbus.instant(p.next_retry_at) END)
                ORDER BY h.ordinal) FILTER (WHERE h.kind IN ('STEP', 'COMMAND')), '[]') AS steps,
            coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'satisfied', h.status = 'COMPLETED',
@@ -68,19 +91,29 @@ CROSS JOIN LATERAL (
                'timeout', 'PT' || trim_scale(round(extract(epoch FROM h.timeout_at - h.at), 3)) || 'S',
                'timeoutAt', commandbus.instant(h.timeout_at))
                ORDER BY h.ordinal) FILTER (WHERE h.kind = 'WAIT'), '[]') AS waits,
-           coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'valueJson', h.result::text,
+           coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'valueJson', commandbus.redacted(h.result, t.redact)::text,
                'recordedAt', commandbus.instant(h.at))
                ORDER BY h.ordinal) FILTER (WHERE h.kind = 'SIDE_EFFECT'), '[]') AS side_effects
     FROM commandbus.process_history h WHERE h.process_id = p.process_id
 ) h;
 
--- For metrics: those that have not ended, and for how long the first due one that nobody runs has been due.
+-- For a reply to a command: of a manager, or of a compensation, which may both wait without a timer.
+CREATE FUNCTION commandbus.awaits_reply(status commandbus.process_status, current_wait text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT status = 'WAITING_FOR_REPLY' OR (status = 'COMPENSATING' AND current_wait IS NOT NULL)
+$$;
+
+-- For metrics: those that have not ended, for how long the first due one that nobody runs has been due, and for how
+-- long the oldest that waits for a reply has been waiting.
 CREATE FUNCTION commandbus.process_figures()
-RETURNS TABLE (process_type text, status text, error_code text, processes bigint, oldest_due_seconds double precision)
+RETURNS TABLE (process_type text, status text, error_code text, processes bigint, oldest_due_seconds double precision,
+               oldest_reply_seconds double precision)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.process_type, p.status::text, p.error_code, count(*),
            coalesce(max(extract(epoch FROM t.now_at - p.wake_at)) FILTER (WHERE p.wake_at <= t.now_at
-               AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision
+               AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision,
+           coalesce(max(extract(epoch FROM t.now_at - p.updated_at)) FILTER (WHERE commandbus.awaits_reply(p.status, p.current_wait)),
+                    0)::double precision
     FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
     GROUP BY p.process_type, p.status, p.error_code
     ORDER BY 1, 2, 3
@@ -93,7 +126,7 @@ RETURNS TABLE (problem text, process_type text, about text, processes bigint, se
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH live AS MATERIALIZED (
         SELECT p.process_id, p.process_type, p.domain, p.status, p.error_code, p.version, p.wake_at, p.lease_until, p.tsq_at,
-               p.updated_at, p.lease_owner, t.now_at
+               p.updated_at, p.lease_owner, p.current_wait, t.now_at
         FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
     ), said AS MATERIALIZED (
         SELECT d.key AS process_type, max(commandbus.figure(w.details -> 'processes', d.key)) AS version
@@ -144,5 +177,5 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WHERE l.version > coalesce(s.version, t.version) GROUP BY 2
     UNION ALL
     SELECT 'LONG_REPLY', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.updated_at))
-    FROM live l WHERE l.status = 'WAITING_FOR_REPLY' AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
+    FROM live l WHERE commandbus.awaits_reply(l.status, l.current_wait) AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
 $$;

@@ -82,5 +82,5 @@ GRANT SELECT (process_id, domain, process_type, at, step_name, event, entry_type
 GRANT SELECT ON commandbus.process_audit, commandbus.process_state_document TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.process_figures() TO commandbus_monitor, commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.process_problems() TO commandbus_monitor;
--- What the view of the state calls, it calls as who looks.
-GRANT EXECUTE ON FUNCTION commandbus.instant TO commandbus_operator;
+-- What the views of processes call, they call as who looks.
+GRANT EXECUTE ON FUNCTION commandbus.instant, commandbus.redacted TO commandbus_operator;

@@ -166,18 +166,19 @@ typedef struct cb_process_type {
     const cb_fields *state;            /* required */
     cb_execute_fn *execute;            /* required, or … */
     const cb_process_manager *manager; /* … a machine of steps: manager.h */
-    const cb_response *responses;
+    const cb_response *responses; /* of execute(); a manager's are those that its steps wait for */
     size_t n_responses;
     /* What a step's permanent failure of this code is to this process [CB_PERMANENT]. */
     cb_outcome (*classify)(const char *error_code);
-    int64_t wait_timeout_ms; /* of waits and commands that say none [1 h] */
+    int64_t wait_timeout_ms; /* of waits and commands that say none [1 h; of a manager none] */
     cb_deadline_action deadline_action;
     cb_deadline_action (*deadline_action_of)(const void *state); /* goes before the value */
     /* Just before the end is recorded; they may change the state, and may run again after a crash. */
     void (*on_completed)(void *state);
     void (*on_canceled)(void *state);
     const char *reply_queue; /* [<domain>__replies] */
-    /* Fields whose values people do not see in process_audit, wherever in the data they are; ends with NULL. [none] */
+    /* Fields whose values people do not see in process_audit, process_state_document and `process show`, wherever
+     * in the data they are; ends with NULL. [none] */
     const char *const *redact;
 } cb_process_type;
 

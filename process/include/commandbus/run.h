@@ -28,7 +28,7 @@ typedef struct {
 typedef struct cb_process_types cb_process_types;
 
 /* Borrows types, routes and settings, which must outlive it. Refuses (CB_MISUSE) a type without a name,
- * domain, fields or execute, one that stands twice, a field table or response table that is not sound. */
+ * domain, fields or execute, one that stands twice, a field table, response table or manager that is not sound. */
 CB_API bool cb_process_types_open(const cb_process_type *const *types, size_t n,
                                   const cb_step_route *routes, size_t n_routes,
                                   const cb_type_setting *settings, size_t n_settings,

@@ -1,0 +1,127 @@
+/* Whether a manager is sound: found when a program starts, not when a process runs. */
+#include <string.h>
+
+#include "types.h"
+
+const char manager_creation[] = "create_state";
+
+typedef struct {
+    const cb_process_type *type;
+    const cb_process_manager *manager;
+    const cb_manager_step *step;
+    int number;
+} place;
+
+static bool wrong(const place *at, cb_error *e, const char *what)
+{
+    return cb_fail(e, CB_MISUSE, "step %d, '%s', of process type '%s' %s", at->number,
+                   at->step->name ? at->step->name : "", at->type->name, what);
+}
+
+static bool is_text(const char *text)
+{
+    return text && *text;
+}
+
+static bool check_name(const place *at, cb_error *e)
+{
+    if (!type_is_name(at->step->name))
+        return wrong(at, e,
+                     "has no name: a letter first, then letters, digits, _ . -, 100 at most");
+    if (strcmp(at->step->name, manager_creation) == 0)
+        return wrong(at, e, "has a name that is taken by the record of create_state");
+    for (int i = 1; i < at->number; i++) {
+        if (strcmp(at->manager->steps[i].name, at->step->name) == 0)
+            return wrong(at, e, "is there twice: names are unique");
+    }
+    return true;
+}
+
+static bool check_kind(const place *at, cb_error *e)
+{
+    const cb_manager_step *s = at->step;
+
+    if (!s->command_type == !s->response || (s->command_type && !*s->command_type) ||
+        (s->response && !*s->response))
+        return wrong(at, e, "needs one of command_type and response");
+    if (s->response && (s->domain || s->request || s->max_attempts || s->timeout_seconds))
+        return wrong(at, e, "waits for a response, and has what only a command has");
+    if (s->timeout_ms < 0 || s->timeout_seconds < 0 || s->max_attempts < 0)
+        return wrong(at, e, "has a negative number");
+    if (s->domain && !is_text(s->domain))
+        return wrong(at, e, "has an empty domain");
+    return true;
+}
+
+static bool check_fields(const place *at, cb_error *e)
+{
+    const cb_manager_step *s = at->step;
+
+    if ((s->request && !cb_fields_check(s->request, e)) ||
+        (s->reply && !cb_fields_check(s->reply, e)))
+        return cb_fail_while(e, "checking step '%s' of process type '%s'", s->name, at->type->name);
+    if (s->request && !at->manager->build_command)
+        return wrong(at, e, "has a request, and the manager no build_command");
+    if (s->reply && !at->manager->update_state)
+        return wrong(at, e, "has a reply, and the manager no update_state");
+    return true;
+}
+
+/* A response is read when it arrives: before anybody knows which of two steps it is for. */
+static bool check_response(const place *at, cb_error *e)
+{
+    for (int i = 1; at->step->response && i < at->number; i++) {
+        const cb_manager_step *other = &at->manager->steps[i];
+        if (other->response && strcmp(other->response, at->step->response) == 0 &&
+            other->reply != at->step->reply)
+            return wrong(at, e, "waits for a response that another step takes as something else");
+    }
+    return true;
+}
+
+static bool check_compensation(const place *at, cb_error *e)
+{
+    int by = at->step->compensation;
+
+    if (by == 0)
+        return true;
+    if (by < 0 || (size_t)by >= at->manager->n_steps || by == at->number)
+        return wrong(at, e, "is undone by a step that there is not");
+    const cb_manager_step *undo = &at->manager->steps[by];
+    if (!at->step->command_type)
+        return wrong(at, e, "only waits, so that there is nothing to undo");
+    if (!is_text(undo->command_type) || undo->compensation)
+        return wrong(at, e, "is undone by a step that sends no command, or is undone itself");
+    return true;
+}
+
+static bool check_step(const place *at, cb_error *e)
+{
+    return check_name(at, e) && check_kind(at, e) && check_fields(at, e) && check_response(at, e) &&
+           check_compensation(at, e);
+}
+
+bool manager_check(const cb_process_type *type, cb_error *e)
+{
+    const cb_process_manager *m = type->manager;
+
+    if (!m->first_step || !m->next_step || !m->steps || m->n_steps < 2)
+        return cb_fail(e, CB_MISUSE, "the manager of process type '%s' lacks its %s", type->name,
+                       !m->first_step  ? "first_step"
+                       : !m->next_step ? "next_step"
+                                       : "steps, which begin at row 1");
+    if (m->steps[0].name || m->steps[0].command_type || m->steps[0].response)
+        return cb_fail(e, CB_MISUSE,
+                       "row 0 of the steps of process type '%s' is not empty: 0 means none",
+                       type->name);
+    if (type->n_responses > 0)
+        return cb_fail(e, CB_MISUSE,
+                       "process type '%s' has a manager: its responses are those that steps wait "
+                       "for",
+                       type->name);
+    for (size_t i = 1; i < m->n_steps; i++) {
+        if (!check_step(&(place){ type, m, &m->steps[i], (int)i }, e))
+            return false;
+    }
+    return true;
+}

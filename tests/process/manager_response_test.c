@@ -1,0 +1,154 @@
+/* Steps of a manager that wait for a response. PM.2 */
+#include "order.h"
+
+static cb_uuid at_approval(stage *s)
+{
+    cb_uuid id = stage_start(s, "Order", "{}");
+
+    stage_go(s);
+    order_book(s, "risk", 7);
+    stage_go(s);
+    return id;
+}
+
+static bool answer(stage *s, cb_uuid id, const char *payload, cb_uuid response_id)
+{
+    bool accepted = false;
+    cb_error e;
+
+    cr_assert(cb_process_respond(s->rig.db, id.text, "approval", payload, response_id.text,
+                                 &accepted, &e),
+              "%s", e.message);
+    return accepted;
+}
+
+Test(manager_response, a_step_waits_for_it_and_takes_it) /* PM.2 */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s);
+
+    expect_status(&s, "WAITING_FOR_ASYNC", id);
+    expect_column(&s, "approve", id, "current_wait");
+    expect_column(&s, "", id, "wake_at"); /* no timeout: none */
+    stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}");
+    stage_go(&s);
+
+    expect_column(&s, "WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
+    expect_history(&s,
+                   "STEP create_state COMPLETED, COMMAND reserve COMPLETED, WAIT approve "
+                   "COMPLETED, RESPONSE approval COMPLETED, COMMAND charge WAITING",
+                   id);
+    expect_record(&s, "4", id, "WAIT", "approve", "during::text");
+    expect_state(&s, "reserve approve", id, "trail");
+    stage_close(&s);
+}
+
+Test(manager_response, before_its_step_it_is_kept_and_does_not_touch_the_state) /* PM.2 */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = stage_start(&s, "Order", "{}");
+
+    stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}"); /* before anything */
+    stage_go(&s);
+    expect_column(&s, "reserve", id, "current_wait");
+    expect_state(&s, "", id, "trail");
+    order_book(&s, "risk", 7);
+    stage_go(&s);
+
+    expect_column(&s, "charge", id, "current_wait");
+    expect_state(&s, "reserve approve", id, "trail");
+    cr_expect_eq(order_updated, 2);
+    stage_close(&s);
+}
+
+Test(manager_response, the_same_one_twice_is_taken_once) /* PM.2 */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s), response = cb_uuid_new();
+
+    cr_expect(answer(&s, id, "{\"ok\":true}", response));
+    cr_expect_not(answer(&s, id, "{\"ok\":true}", response));
+    stage_go(&s);
+    cr_expect_not(answer(&s, id, "{\"ok\":false}", response));
+    stage_respond(&s, id, "approval", "{\"ok\":false}"); /* another one: nobody waits for it */
+    stage_go(&s);
+
+    expect_column(&s, "charge", id, "current_wait");
+    expect_state(&s, "true", id, "approved");
+    expect_state(&s, "reserve approve", id, "trail");
+    stage_close(&s);
+}
+
+Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /* manager.h */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s);
+
+    stage_respond(&s, id, "approval", "{\"ok\":\"perhaps\"}");
+    stage_respond(&s, id, "approval", "[1]");
+    stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"nobody\"}"); /* update_state says no */
+    stage_respond(&s, id, "rumour", "{}");
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_ASYNC", id);
+    expect_state(&s, "reserve", id, "trail");
+    expect_value(s.rig.sql, "RESPONSE_REFUSED RESPONSE_REFUSED RESPONSE_REFUSED UNKNOWN_RESPONSE",
+                 "SELECT string_agg(error_code, ' ' ORDER BY ordinal) FROM "
+                 "commandbus.process_history WHERE process_id = $1 AND kind = 'RESPONSE' AND "
+                 "status = 'FAILED'",
+                 id.text);
+
+    stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}");
+    stage_go(&s);
+    expect_column(&s, "charge", id, "current_wait");
+    expect_state(&s, "reserve approve", id, "trail");
+    stage_close(&s);
+}
+
+Test(manager_response, may_lead_to_undoing) /* manager.h: CB_STEP_UNDO */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s);
+
+    stage_respond(&s, id, "approval", "{\"ok\":false}");
+    stage_go(&s);
+    expect_status(&s, "COMPENSATING BUSINESS_FAILURE", id);
+    order_book(&s, "risk", 70);
+    stage_go(&s);
+    expect_status(&s, "COMPENSATED BUSINESS_FAILURE", id);
+    stage_close(&s);
+}
+
+Test(manager_response, a_timeout_parks_and_a_retry_gives_the_whole_time_again) /* PM.2 */
+{
+    cb_process_type hasty = order_type;
+    hasty.wait_timeout_ms = CB_SECONDS(5);
+    stage s = order_open(&hasty);
+    cb_uuid id = at_approval(&s);
+
+    stage_wait(&s, 6);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
+    tour_retry(&s, id);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_ASYNC", id);
+    stage_respond(&s, id, "approval", "{\"ok\":true}");
+    stage_go(&s);
+    expect_column(&s, "charge", id, "current_wait");
+    stage_close(&s);
+}
+
+Test(manager_response, for_a_process_that_has_ended_is_recorded_and_told) /* STP.6 */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = order_at_ship(&s);
+    order_book(&s, "payments", 9);
+    stage_go(&s);
+    expect_status(&s, "COMPLETED", id);
+
+    stage_respond(&s, id, "approval", "{\"ok\":true}");
+    stage_go(&s);
+    expect_status(&s, "COMPLETED", id);
+    expect_told(&s, "1", id, "LATE_ASYNC_RESPONSE");
+    expect_state(&s, "reserve charge ship", id, "trail");
+    stage_close(&s);
+}
