@@ -3,7 +3,7 @@
 #ifndef TEST_PROCESS_DYING_H
 #define TEST_PROCESS_DYING_H
 
-#include "tale.h"
+#include "stage.h"
 
 typedef struct {
     stage *stage;

@@ -100,3 +100,38 @@ Test(process_metrics, retention_removes_processes_that_have_ended)
 
     await_value(live.text, "SELECT string_agg(process_id::text, ' ') FROM commandbus.process");
 }
+
+/* ---- a manager that waits for a reply ---- */
+
+static int ask_first(const void *state)
+{
+    (void)state;
+    return 1;
+}
+
+static int ask_next(int step, const void *state)
+{
+    (void)step;
+    (void)state;
+    return CB_STEP_NONE;
+}
+
+Test(process_metrics, tell_how_long_a_manager_has_waited_for_a_reply) /* PM.6 */
+{
+    static const cb_manager_step steps[] = { { 0 }, { "ask", .command_type = "Ask" } };
+    static const cb_process_manager manager = {
+        .first_step = ask_first, .next_step = ask_next, .steps = steps, .n_steps = 2
+    };
+    static const cb_process_type asking = {
+        .name = "Asking", .domain = "fx", .state = &trip_fields, .manager = &manager
+    };
+    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&asking))));
+    cb_uuid id = trip_start("Asking");
+    await_process(id, "WAITING_FOR_REPLY");
+
+    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
+    await(has(w, "commandbus_processes{process_type=\"Asking\",status=\"WAITING_FOR_REPLY\","
+                 "error_code=\"\"} 1\n"));
+    await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Asking\","
+                 "status=\"WAITING_FOR_REPLY\",error_code=\"\"} 72"));
+}

@@ -82,8 +82,8 @@ Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
     }
     metrics_figure *figures = calloc(2, sizeof *figures);
     cr_assert(figures);
-    figures[0] = (metrics_figure){ "Refund", "PENDING", "", 7 };
-    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1 };
+    figures[0] = (metrics_figure){ "Refund", "WAITING_FOR_REPLY", "", 7, 3700000001 };
+    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1, 0 };
     metrics_figures_adopt(m, figures, 2);
     metrics_sample(m, 0, &(cb_queue_sample){ .depth = 12, .oldest_due_seconds = 0.25 });
 

@@ -6,6 +6,8 @@
  * Locals   one, two, three: local steps
  * Long     step1 … step<n>: inline steps with a line each in the log
  * Letters  waits awaitL1 … awaitL4 for the responses L1 … L4
+ * Machine  a manager (STEP_BASED): bookFx → bookRisk with ReleaseFx and ReleaseRisk; "waitFor" and "decline" as
+ *          Five, its "before" and "after" are in build_command and update_state; wants its "processId" in the state
  *
  * The state is what a test says, see the fields in flow.c:
  *   log, marks          see deed.h
@@ -61,6 +63,7 @@ typedef struct {
 } flow;
 
 extern const cb_fields flow_fields;
+extern const cb_process_manager machine_manager;
 cb_execute_fn five_execute, locals_execute, long_execute, letters_execute;
 
 /* Every execute() begins with it. */

@@ -71,7 +71,9 @@ static const cb_process_type long_ = FLOW("Long", long_execute, .responses = NUL
 static const cb_process_type letters_ =
     FLOW("Letters", letters_execute, .responses = letters, .n_responses = CB_COUNT(letters));
 
-static const cb_process_type *const types[] = { &five, &locals, &long_, &letters_ };
+static const cb_process_type machine = FLOW("Machine", NULL, .manager = &machine_manager);
+
+static const cb_process_type *const types[] = { &five, &locals, &long_, &letters_, &machine };
 
 #define MODULE(name, ...) CB_MODULE(name, __VA_ARGS__) /* of the value of name */
 MODULE(FLOWS_NAME, .processes = types, .n_processes = CB_COUNT(types));
