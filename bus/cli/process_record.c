@@ -87,7 +87,9 @@ static void print_during(const process_view *v, json_object *record)
 {
     json_object *during = json_member_of(record, "during");
     json_object *other = during ? process_record(v, json_object_get_int(during)) : NULL;
-    const char *before = is(record, "kind", "COMPENSATION") ? "  undoes " : "  during ";
+    const char *before = is(record, "kind", "COMPENSATION") ? "  undoes "
+                         : is(record, "kind", "WAIT")       ? "  got "
+                                                            : "  during ";
 
     if (other)
         fact(before, json_member_text(other, "name"), "");

@@ -33,7 +33,7 @@ test_both_models_run_side_by_side_in_one_worker_on_one_domain() {
     done
     wait_until "$all_settled" 60
 
-    same "$(sql "SELECT string_agg(concat_ws(' ', execution_model, status, n), ', ' ORDER BY 1) FROM (
+    same "$(sql "SELECT string_agg(concat_ws(' ', execution_model, status, n), ', ' ORDER BY execution_model::text, status::text) FROM (
                      SELECT execution_model, status, count(*) AS n FROM commandbus.process GROUP BY 1, 2) p")" \
         'PROCESS_STEP COMPENSATED 10, PROCESS_STEP COMPLETED 10, STEP_BASED COMPENSATED 20, STEP_BASED COMPLETED 20' 'the ends'
     same "$(order "${declined[0]}")" 'BookFx BookRisk ReleaseRisk ReleaseFx' 'the order of one that was declined'

@@ -92,7 +92,11 @@ Test(manager_audit, a_redacted_field_is_nowhere_however_deep) /* PM.2, CONTRACT:
 Test(manager_audit, show_tells_a_manager_as_it_tells_any_process) /* issue: reads the same */
 {
     stage s = order_open(&order_type);
-    cb_uuid id = order_at_charge(&s);
+    cb_uuid id = stage_start(&s, "Order", "{}");
+    stage_go(&s);
+    order_book(&s, "risk", 7);
+    stage_respond(&s, id, "approval", "{\"ok\":true}");
+    stage_go(&s);
 
     char *text = shown(&s, id, "");
     static const char *const parts[] = { "WAITING_FOR_REPLY: it waits for the reply to its command",
@@ -100,6 +104,7 @@ Test(manager_audit, show_tells_a_manager_as_it_tells_any_process) /* issue: read
                                          "can undo   reserve (risk/ReleaseRisk)",
                                          "STEP_BASED",
                                          "COMMAND      reserve",
+                                         "got approval",
                                          "fx/BookFx" };
     for (size_t i = 0; i < CB_COUNT(parts); i++)
         cr_expect(strstr(text, parts[i]), "'%s' is not in %s", parts[i], text);
@@ -120,6 +125,7 @@ Test(manager_audit, what_a_newer_version_hides_an_older_worker_does_not_show_aga
     one = &newer;
     stage_release(&s, &one, 1, NULL, 0);
     expect_value(s.rig.sql, "note", hidden);
+    older.reply_queue = "old__replies"; /* so that there is something to write */
     one = &older;
     stage_release(&s, &one, 1, NULL, 0);
     expect_value(s.rig.sql, "note", hidden);

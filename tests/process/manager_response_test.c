@@ -79,6 +79,37 @@ Test(manager_response, the_same_one_twice_is_taken_once) /* PM.2 */
     stage_close(&s);
 }
 
+/* Serves charge and ship. */
+static void go_round(stage *s)
+{
+    order_book(s, "fx", 8);
+    stage_go(s);
+    order_book(s, "payments", 9);
+    stage_go(s);
+}
+
+Test(manager_response, each_visit_takes_its_own_in_the_order_of_arrival) /* PM.2 */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = stage_start(&s, "Order", "{\"repeat\":3}");
+    stage_go(&s);
+    order_book(&s, "risk", 7);
+    stage_respond(&s, id, "approval", "{\"ok\":true}");
+    stage_go(&s);
+    go_round(&s);
+    expect_column(&s, "WAITING_FOR_ASYNC approve#2", id, "status || ' ' || current_wait");
+
+    stage_respond(&s, id, "approval", "{\"ok\":true}");
+    stage_respond(&s, id, "approval", "{\"ok\":false}"); /* of the third visit */
+    stage_go(&s);
+    expect_column(&s, "charge#2", id, "current_wait");
+    go_round(&s);
+
+    expect_status(&s, "COMPENSATING BUSINESS_FAILURE", id);
+    expect_state(&s, "reserve approve charge ship approve charge ship approve", id, "trail");
+    stage_close(&s);
+}
+
 Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /* manager.h */
 {
     stage s = order_open(&order_type);

@@ -1,8 +1,8 @@
 /* Random processes, answered and killed at random moments: in every run execute() sees what it saw in the runs
  * before, and in the end each step and each response has had its effect once, in order. */
 #include "dying.h"
-#include "tale.h"
 #include "seed.h"
+#include "tale.h"
 
 enum {
     MOST_CALLS = 14,

@@ -100,7 +100,7 @@ static int next(int step, const void *state)
     case CHARGE:
         return SHIP;
     case SHIP:
-        return o->repeat > 0 ? CHARGE : CB_STEP_NONE;
+        return o->repeat <= 0 ? CB_STEP_NONE : o->skip_approval ? CHARGE : APPROVE;
     default:
         return ORDER_STEPS; /* there is no such step */
     }

@@ -6,7 +6,7 @@
  *     charge    fx/BookFx, 10 min        undone by refund, fx/ReleaseFx
  *     ship      payments/Ship
  *
- * and charge and ship again as often as `repeat` says. Its functions do what the test says. */
+ * and all but reserve again as often as `repeat` says. Its functions do what the test says. */
 #ifndef TEST_SUPPORT_ORDER_H
 #define TEST_SUPPORT_ORDER_H
 
