@@ -99,6 +99,7 @@ static void put_statement(sheet *s, const statement *from)
     s->y -= LINE;
     snprintf(text, sizeof text, "%.10s to %.10s", from->from_date, from->to_date);
     put(s, s->plain, 9, MARGIN, text);
+    s->y -= LINE;
     for (size_t i = 0; i < from->n_accounts; i++)
         put_account(s, &from->accounts[i]);
 }
