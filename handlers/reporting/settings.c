@@ -36,9 +36,8 @@ static bool take_setting(const cb_setting *setting, cb_error *e)
                    setting->name);
 }
 
-bool settings_configure(const cb_module_config *config, cb_error *e)
+static bool take_all(const cb_module_config *config, cb_error *e)
 {
-    settings_close();
     if (config->database_url && !take(&settings.database_url, config->database_url, e))
         return false;
     for (size_t i = 0; i < config->n_settings; i++) {
@@ -52,7 +51,16 @@ bool settings_configure(const cb_module_config *config, cb_error *e)
     return true;
 }
 
-bool settings_open(cb_error *e)
+bool settings_configure(const cb_module_config *config, cb_error *e)
+{
+    bool taken = take_all(config, e);
+
+    if (!taken)
+        settings_close(); /* nobody closes a set that did not start */
+    return taken;
+}
+
+static bool check_folder(cb_error *e)
 {
     struct stat status;
 
@@ -64,6 +72,15 @@ bool settings_open(cb_error *e)
                                               "handlers.reporting.output-folder, %.150s, is no "
                                               "folder",
                                               settings.output_folder);
+}
+
+bool settings_open(cb_error *e)
+{
+    bool usable = check_folder(e);
+
+    if (!usable)
+        settings_close();
+    return usable;
 }
 
 void settings_close(void)

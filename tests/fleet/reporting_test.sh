@@ -162,6 +162,12 @@ test_the_worker_says_what_the_set_must_be_told() {
         --set domains.reporting.enabled=true --set http.port=0 >"$work/out" 2>&1 || code=$?
     same "$code" 2 'the exit code'
     grep -q 'handlers.reporting.output-folder' "$work/out" || fail "$(cat "$work/out")"
+
+    code=0
+    "$COMMANDBUS_WORKER_BIN" --config-dir "$work/config" --set worker.modules-dir="$work/modules" --set http.port=0 \
+        --set domains.reporting.enabled=true --set handlers.reporting.output-folder="$work/nowhere" >"$work/out" 2>&1 || code=$?
+    same "$code" 2 'the exit code'
+    grep -q 'nowhere: No such file or directory' "$work/out" || fail "$(cat "$work/out")"
 }
 
 run_tests "$@"

@@ -195,3 +195,36 @@ Test(reporting, the_role_of_workers_may_look_and_no_more)
         "has_schema_privilege('commandbus_sender', 'reporting', 'USAGE')) "
         "FROM (VALUES ('commandbus_worker')) AS role (w)");
 }
+
+Test(reporting, a_query_of_more_than_there_may_be_stops_counting)
+{
+    expect_value(bus.conn, "0 11 t",
+                 "SELECT concat_ws(' ', unknown, transactions, data IS NULL) FROM "
+                 "reporting.statement_data('{ACC-001}', '2023-01-01', '2023-12-31', 10)");
+    expect_value(bus.conn, "1 t",
+                 "SELECT concat_ws(' ', unknown, data IS NULL) FROM "
+                 "reporting.statement_data('{ACC-001,NOBODY}', '2023-01-01', '2023-01-02', 10)");
+}
+
+static report_run query_one(void)
+{
+    return report_do("StatementQuery",
+                     "{\"from_date\": \"2023-01-10\", \"to_date\": \"2023-12-20\", "
+                     "\"account_list\": [\"ACC-001\"]}");
+}
+
+Test(reporting, a_database_that_is_away_is_asked_again_and_one_without_tables_is_not)
+{
+    test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I ALLOW_CONNECTIONS false', "
+                        "current_database()); END $$");
+    report_run away = query_one();
+    test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I ALLOW_CONNECTIONS true', "
+                        "current_database()); END $$");
+    report_run back = query_one();
+    test_exec(bus.conn, "DROP SCHEMA reporting CASCADE");
+    report_run bare = query_one();
+
+    cr_expect_str_eq(away.outcome, "TRANSIENT DATABASE_LOST", "%s", away.outcome);
+    cr_expect_str_eq(back.outcome, "SUCCESS", "%s", back.outcome);
+    cr_expect_str_eq(bare.outcome, "PERMANENT DATABASE_REFUSED", "%s", bare.outcome);
+}

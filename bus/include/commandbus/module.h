@@ -43,7 +43,7 @@ typedef struct {
     bool (*configure)(const cb_module_config *config, cb_error *e);
     /* Called once after loading and before any handler; false refuses the start. May be NULL. */
     bool (*open)(cb_error *e);
-    /* Called once when no handler runs any more. May be NULL. */
+    /* Called once when no handler runs any more, unless configure() or open() refused. May be NULL. */
     void (*close)(void);
 } cb_module;
 
