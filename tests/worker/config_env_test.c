@@ -49,6 +49,7 @@ static void variable_of(const config_key *key, char *out, size_t size)
 {
     const char *item = strncmp(key->path, "domains", 7) == 0          ? "fx"
                        : strncmp(key->path, "command-steps", 13) == 0 ? "bookFx"
+                       : strncmp(key->path, "handlers", 8) == 0       ? "reporting.output-folder"
                                                                       : "PaymentStep";
     char path[KEY_PATH_SIZE];
 
@@ -75,6 +76,24 @@ Test(environment, reaches_every_key)
         cr_expect_eq(warned.n, 0, "%s", warned.last);
         config_free(c);
     }
+}
+
+Test(environment, gives_settings_to_handler_sets)
+{
+    write_file(
+        "commandbus.cfg",
+        "domains = { fx = { }; }; handlers = { card_fraud = { model-file = \"a\"; }; fx = { desk = \"d\"; }; };");
+
+    OWNED(config) c = load(.env = { "COMMANDBUS_HANDLERS_CARD_FRAUD_MODEL_FILE=b",
+                                    "COMMANDBUS_HANDLERS_REPORTING_OUTPUT_FOLDER=/out" });
+
+    cr_assert_eq(c->n_set_values, 3);
+    cr_expect_str_eq(c->set_values[0].name, "card_fraud.model-file");
+    cr_expect_str_eq(c->set_values[0].value, "b");
+    cr_expect_str_eq(c->set_values[1].value, "d");
+    cr_expect_str_eq(c->set_values[2].name, "reporting.output-folder");
+    cr_expect_str_eq(c->set_values[2].value, "/out");
+    cr_expect_eq(warned.n, 0, "%s", warned.last);
 }
 
 Test(environment, makes_a_domain_that_no_file_has)

@@ -57,7 +57,8 @@ Test(print, shows_every_key)
 {
     OWNED(config) c =
         load(.set = { "domains.d.enabled=true", "command-steps.s.domain=d",
-                      "command-steps.s.command-type=T", "processes.Type.default-wait-timeout=1h" });
+                      "command-steps.s.command-type=T", "processes.Type.default-wait-timeout=1h",
+                      "handlers.set.key=v" });
     char *text = printed(c, false);
 
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {

@@ -83,6 +83,43 @@ Test(set, is_opened_once_when_loaded_and_closed_once_when_freed)
     unsetenv("TRIAL_LOG");
 }
 
+Test(set, is_told_its_settings_before_it_is_opened)
+{
+    static const cb_setting colour = { "color", "red" }, known = { "colour", "blue" };
+    char log[128], found[64] = "";
+    cb_set *set = NULL;
+    cb_error e = { 0 };
+    snprintf(log, sizeof log, "%s", put_file("log", ""));
+    setenv("TRIAL_LOG", log, 1);
+
+    cr_assert(
+        !cb_set_load_with(modules, "trial", &(cb_module_config){ NULL, &colour, 1 }, &set, &e));
+    cr_expect(strstr(e.message, "trial.so does not want to start: there is no setting color"), "%s",
+              e.message);
+    cr_assert(cb_set_load_with(modules, "trial", &(cb_module_config){ NULL, &known, 1 }, &set, &e),
+              "%s", e.message);
+    cb_set_free(set);
+
+    FILE *in = fopen(log, "r");
+    size_t n = fread(found, 1, sizeof found - 1, in);
+    fclose(in);
+    found[n] = '\0';
+    cr_expect_str_eq(found, "blue\nopened\nclosed\n");
+    unsetenv("TRIAL_LOG");
+}
+
+Test(set, that_takes_no_settings_is_given_none)
+{
+    static const cb_setting colour = { "colour", "red" };
+    cb_set *set = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(
+        !cb_set_load_with(modules, "booking", &(cb_module_config){ NULL, &colour, 1 }, &set, &e));
+    cr_expect(strstr(e.message, "booking.so takes no settings: drop handlers.booking.colour"), "%s",
+              e.message);
+}
+
 Test(set, that_was_freed_can_be_loaded_again)
 {
     for (int i = 0; i < 3; i++) {
@@ -96,7 +133,7 @@ Test(set, that_was_freed_can_be_loaded_again)
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
     expect_refused(broken, "wrong_abi",
-                   "/wrong_abi.so was built for ABI 3, this worker speaks 2: "
+                   "/wrong_abi.so was built for ABI 4, this worker speaks 3: "
                    "rebuild it against commandbus 0.");
 }
 

@@ -8,6 +8,25 @@
 
 #include "config_store.h"
 
+/* Loads a set with the settings that are said for it: handlers.<set>.<key>. */
+static bool load_configured(const config *c, const char *name, cb_set **ret, cb_error *e)
+{
+    cb_setting *settings = calloc(c->n_set_values + 1, sizeof *settings);
+    cb_module_config told = { .database_url = c->database_url, .settings = settings };
+    size_t length = strlen(name);
+
+    if (!settings)
+        return cb_fail(e, CB_MEMORY, "out of memory");
+    for (size_t i = 0; i < c->n_set_values; i++) {
+        const config_set_value *v = &c->set_values[i];
+        if (strncmp(v->name, name, length) == 0 && v->name[length] == '.')
+            settings[told.n_settings++] = (cb_setting){ v->name + length + 1, v->value };
+    }
+    bool loaded = cb_set_load_with(c->modules_dir, name, &told, ret, e);
+    free(settings);
+    return loaded;
+}
+
 /* Loads a set unless it is there already. */
 static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
 {
@@ -18,7 +37,7 @@ static bool load(assembly *a, const config *c, const char *name, const cb_module
             return true;
         }
     }
-    if (!cb_set_load(c->modules_dir, name, &a->sets[a->n_sets], e))
+    if (!load_configured(c, name, &a->sets[a->n_sets], e))
         return false;
     *ret = cb_set_module(a->sets[a->n_sets++]);
     return true;

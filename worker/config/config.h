@@ -50,6 +50,12 @@ typedef struct {
     char *reply_queue;     /* NULL: <domain>__replies */
 } config_process;
 
+/* handlers.<set>.<key>: what sets ask to be told. Their names are theirs, so that one item is one value. */
+typedef struct {
+    char *name; /* "reporting.output-folder" */
+    char *value;
+} config_set_value;
+
 typedef struct {
     char *database_url;
     char *listen_url;                          /* or NULL */
@@ -61,6 +67,8 @@ typedef struct {
     size_t n_steps;
     config_process *processes;
     size_t n_processes;
+    config_set_value *set_values;
+    size_t n_set_values;
     char *worker_name; /* never NULL after loading: host-pid */
     char *modules_dir;
     double shutdown_timeout, kill_grace, unknown_type_grace, reply_grace;

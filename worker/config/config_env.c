@@ -45,17 +45,28 @@ static void shout(const char *path, char *out, size_t size)
     out[i] = '\0';
 }
 
-/* The two ends of the environment name of a key: "DOMAINS_" and "_ENABLED", or "HTTP_PORT" and "". */
+/* The two ends of the environment name of a key: "DOMAINS_" and "_ENABLED", or "HTTP_PORT" and ""; of an open
+ * section "HANDLERS_" and "", for all the rest names the item. */
 static void ends_of(const config_key *key, char *head, char *tail, size_t size)
 {
     char path[KEY_PATH_SIZE], *open;
 
     snprintf(path, sizeof path, "%s", key->path);
     open = strchr(path, '<');
-    shout(open ? strchr(path, '>') + 1 : "", tail, size);
+    shout(open && !key_section(key)->is_open ? strchr(path, '>') + 1 : "", tail, size);
     if (open)
         *open = '\0';
     shout(path, head, size);
+}
+
+static bool fits(const config_key *key, const char *name, const char *head, const char *tail)
+{
+    size_t length = strlen(name), before = strlen(head), after = strlen(tail);
+
+    if (!strchr(key->path, '<'))
+        return strcmp(name, head) == 0;
+    return length > before + after && length - before - after < NAME_SIZE &&
+           strncmp(name, head, before) == 0 && strcmp(name + length - after, tail) == 0;
 }
 
 /* Of several keys the one with the longest tail is meant: WAIT_TIMEOUT and not TIMEOUT. */
@@ -69,10 +80,7 @@ static bool match(const char *name, env_match *m)
         ends_of(key, head, tail, sizeof head);
         size_t before = strlen(head), after = strlen(tail);
 
-        if (after == 0
-                ? strcmp(name, head) != 0
-                : length <= before + after || length - before - after >= NAME_SIZE ||
-                      strncmp(name, head, before) != 0 || strcmp(name + length - after, tail) != 0)
+        if (!fits(key, name, head, tail))
             continue;
         if (m->key && after <= best)
             continue;
@@ -93,8 +101,9 @@ static bool is_called(const char *name, const char *shouted)
     return strcmp(mine, theirs) == 0;
 }
 
-/* Domains are in small letters, so that the environment can name new ones; other items must be known
- * from the files, for it cannot say bookFx. */
+/* Domains and sets are in small letters, so that the environment can name new ones; other items must be known
+ * from the files, for it cannot say bookFx. Of a setting, REPORTING_OUTPUT_FOLDER, the first word is taken for the
+ * set: one with an _ in its name must be known from the files, too. */
 static bool resolve(const config *c, env_match *m)
 {
     const config_section *section = key_section(m->key);
@@ -106,10 +115,14 @@ static bool resolve(const config *c, env_match *m)
             return true;
         }
     }
-    if (strcmp(section->name, "domains") != 0)
+    if (strcmp(section->name, "domains") != 0 && !section->is_open)
         return false;
     for (char *letter = m->item; *letter; letter++)
-        *letter = (char)tolower((unsigned char)*letter);
+        *letter =
+            (char)(section->is_open && *letter == '_' ? '-' : tolower((unsigned char)*letter));
+    char *end_of_set = section->is_open ? strchr(m->item, '-') : NULL;
+    if (end_of_set)
+        *end_of_set = '.';
     return true;
 }
 

@@ -135,13 +135,14 @@ static bool read_keys(file_reader *r, const config_setting_t *group, const confi
         const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
         const config_key *key = key_find(section, setting->name);
         char path[KEY_PATH_SIZE];
+        const char *name = section->is_open ? path + strlen(section->name) + 1 : item;
 
         snprintf(path, sizeof path, "%s%s%.80s.%.60s", section->name, item ? "." : "",
                  item ? item : "", setting->name);
         if (!key)
             return config_unknown(origin(r, setting), path, section, setting->name, e);
         if (!write_value(r, setting, key, path, e) ||
-            !config_assign(r->loader, key, item, r->text, origin(r, setting), e))
+            !config_assign(r->loader, key, name, r->text, origin(r, setting), e))
             return false;
     }
     return true;
@@ -158,7 +159,8 @@ static bool read_items(file_reader *r, const config_setting_t *group, const conf
         snprintf(path, sizeof path, "%s.%.80s", section->name, setting->name);
         if (!need_group(r, setting, path, e))
             return false;
-        if (!config_need(r->loader->config, section, setting->name, &item, e)) {
+        if (!section->is_open &&
+            !config_need(r->loader->config, section, setting->name, &item, e)) {
             snprintf(problem, sizeof problem, "%s", e->message);
             return cb_fail(e, e->code, "%s: %.150s", origin(r, setting), problem);
         }

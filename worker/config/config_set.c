@@ -42,6 +42,8 @@ bool config_read_setting(config_loader *l, const char *setting, cb_error *e)
     const config_key *key = key_find(section, parts.leaf);
     if (!key)
         return config_unknown(origin, path, section, parts.leaf, e);
+    if (section->is_open && *parts.item)
+        return config_assign(l, key, path + strlen(section->name) + 1, equals + 1, origin, e);
     if (!*parts.item != !section->item_size)
         return cb_fail(e, CB_MISUSE, "--set: %s is no key of ours: did you mean %s?", path,
                        key->path);

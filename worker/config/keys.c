@@ -11,6 +11,8 @@
 #define IN_STEP(member)    .offset = offsetof(config_step, member)
 #define IN_PROCESS(member) .offset = offsetof(config_process, member)
 
+#define IN_SET(member) .offset = offsetof(config_set_value, member)
+
 #define MINUTES     60.0
 #define HOURS       3600.0
 #define DAYS        86400.0
@@ -92,6 +94,9 @@ const config_key config_keys[] = {
       .without = "<domain>__replies", .rule = rule_reply_queue,
       .help = "by default <domain>__replies" },
 
+    { "handlers.<set>.<key>", KEY_TEXT, IN_SET(value), .secret = true,
+      .without = "the set's default", .help = "a setting of the set, by the name it gives it" },
+
     { "worker.name", KEY_TEXT, TOP(worker_name), .without = "host-pid", .rule = rule_worker_name,
       .help = "of this instance, for people; by default host-pid" },
     { "worker.modules-dir", KEY_TEXT, TOP(modules_dir), .without = "of the installation",
@@ -141,6 +146,8 @@ const config_section config_sections[] = {
     { "domains", ITEMS(config_domain, domains), .name_rule = rule_domain },
     { "command-steps", ITEMS(config_step, steps), .name_rule = rule_item_name },
     { "processes", ITEMS(config_process, processes), .name_rule = rule_item_name },
+    { "handlers", ITEMS(config_set_value, set_values), .name_rule = rule_set_setting,
+      .is_open = true },
     { .name = "worker" },
     { .name = "http" },
     { .name = "log" },
@@ -182,7 +189,8 @@ const char *key_leaf(const config_key *key)
 const config_key *key_find(const config_section *section, const char *leaf)
 {
     for (size_t i = 0; i < n_config_keys; i++) {
-        if (is_of(&config_keys[i], section) && strcmp(key_leaf(&config_keys[i]), leaf) == 0)
+        if (is_of(&config_keys[i], section) &&
+            (section->is_open || strcmp(key_leaf(&config_keys[i]), leaf) == 0))
             return &config_keys[i];
     }
     return NULL;
@@ -190,7 +198,9 @@ const config_key *key_find(const config_section *section, const char *leaf)
 
 const char *key_path(const config_key *key, const char *item, char *out, size_t size)
 {
-    if (item)
+    if (item && key_section(key)->is_open)
+        snprintf(out, size, "%s.%s", key_section(key)->name, item);
+    else if (item)
         snprintf(out, size, "%s.%s.%s", key_section(key)->name, item, key_leaf(key));
     else
         snprintf(out, size, "%s", key->path);

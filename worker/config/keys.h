@@ -43,6 +43,8 @@ typedef struct {
     size_t items;     /* offset of the array; the first member of an item is its char *name */
     size_t count;     /* offset of its length */
     key_rule *name_rule;
+    bool
+        is_open; /* its keys are not ours to know: an item is named "<set>.<key>" and holds one value */
 } config_section;
 
 extern const config_key config_keys[];

@@ -64,6 +64,23 @@ const char *rule_set_name(const char *text)
                : "a handler set is named by a-z first, then a-z, 0-9 and _, 47 characters at most";
 }
 
+/* "<set>.<key>". */
+const char *rule_set_setting(const char *text)
+{
+    const char *dot = strchr(text, '.');
+    char set[SET_LIMIT + 1];
+
+    if (!dot || dot - text > SET_LIMIT)
+        return "write handlers.<set>.<key>";
+    memcpy(set, text, (size_t)(dot - text));
+    set[dot - text] = '\0';
+    if (rule_set_name(set))
+        return rule_set_name(set);
+    return is_made_of(dot + 1, LOWER, LOWER DIGITS "-", NAME_LIMIT - SET_LIMIT)
+               ? NULL
+               : "a setting is named by a-z first, then a-z, 0-9 and -, 53 characters at most";
+}
+
 const char *rule_profile_name(const char *text)
 {
     return is_made_of(text, LOWER UPPER DIGITS, LOWER UPPER DIGITS "_-", NAME_LIMIT)

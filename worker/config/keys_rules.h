@@ -7,6 +7,7 @@ const char *rule_domain(const char *text);
 const char *rule_command_type(const char *text);
 const char *rule_reply_queue(const char *text);
 const char *rule_set_name(const char *text);
+const char *rule_set_setting(const char *text);
 const char *rule_profile_name(const char *text);
 const char *rule_item_name(const char *text);
 const char *rule_worker_name(const char *text);

@@ -63,20 +63,46 @@ static bool find_manifest(const cb_set *set, const cb_module **ret, cb_error *e)
                            set->file);
 }
 
+static bool refuse_start(const cb_set *set, const cb_error *why, const char *who, cb_error *e)
+{
+    cb_fail(e, CB_MISUSE, "%.200s does not want to start: %.280s%s", set->file,
+            why->message[0] ? why->message : who,
+            why->message[0] ? "" : " said false and no reason");
+    if (e)
+        memcpy(e->hint, why->hint, sizeof e->hint);
+    return false;
+}
+
+static bool call_configure(const cb_set *set, const cb_module *m, const cb_module_config *config,
+                           cb_error *e)
+{
+    static const cb_module_config nothing = { 0 };
+    cb_error why = { 0 };
+
+    if (!config)
+        config = &nothing;
+    if (!m->configure && config->n_settings > 0)
+        return cb_fail(e, CB_MISUSE, "%.200s takes no settings: drop handlers.%s.%.100s", set->file,
+                       m->name, config->settings[0].name);
+    if (!m->configure || m->configure(config, &why))
+        return true;
+    return refuse_start(set, &why, "its configure()", e);
+}
+
 static bool call_open(const cb_set *set, const cb_module *m, cb_error *e)
 {
     cb_error why = { 0 };
 
-    if (!m->open || m->open(&why))
-        return true;
-    cb_fail(e, CB_MISUSE, "%.200s does not want to start: %.280s", set->file,
-            why.message[0] ? why.message : "its open() said false and no reason");
-    if (e)
-        memcpy(e->hint, why.hint, sizeof e->hint);
-    return false;
+    return !m->open || m->open(&why) || refuse_start(set, &why, "its open()", e);
 }
 
 bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e)
+{
+    return cb_set_load_with(dir, name, NULL, ret, e);
+}
+
+bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
+                      cb_set **ret, cb_error *e)
 {
     const cb_module *m;
 
@@ -90,7 +116,8 @@ bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e)
     if (!set || !name_file(set, dir, name))
         return cb_fail(e, CB_MEMORY, "out of memory");
     if (!check_file(dir, name, set->file, e) || !open_file(set, e) || !find_manifest(set, &m, e) ||
-        !set_check(m, set->file, name, e) || !call_open(set, m, e))
+        !set_check(m, set->file, name, e) || !call_configure(set, m, config, e) ||
+        !call_open(set, m, e))
         return false;
     set->module = m;
     *ret = cb_set_take(&set);

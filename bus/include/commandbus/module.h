@@ -14,9 +14,21 @@
 #include <stdint.h>
 
 /* Grows when a manifest or a context of one version would be misread by another. */
-#define CB_MODULE_ABI 2u
+#define CB_MODULE_ABI 3u
 
 struct cb_process_type; /* commandbus/process.h */
+
+/* handlers.<set>.<name> = "<value>" of the configuration. */
+typedef struct {
+    const char *name, *value;
+} cb_setting;
+
+/* What a set is told before it starts. Borrowed for the call. */
+typedef struct {
+    const char *database_url; /* the worker's, for sets that read tables; may hold a password */
+    const cb_setting *settings;
+    size_t n_settings;
+} cb_module_config;
 
 /* What is left out is 0: a set needs no more than handlers. */
 typedef struct {
@@ -26,9 +38,12 @@ typedef struct {
     size_t n_handlers;
     const struct cb_process_type *const *processes; /* process types, beside the handlers */
     size_t n_processes;
+    /* Called once after loading, before open(): takes the settings, and refuses with false the ones it does not
+     * know. Without it a set takes none. May be NULL. */
+    bool (*configure)(const cb_module_config *config, cb_error *e);
     /* Called once after loading and before any handler; false refuses the start. May be NULL. */
     bool (*open)(cb_error *e);
-    /* Called once when no handler runs any more. May be NULL. */
+    /* Called once when no handler runs any more, unless configure() or open() refused. May be NULL. */
     void (*close)(void);
 } cb_module;
 

@@ -6,6 +6,7 @@
 #include <commandbus/module.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const cb_handler handlers[] = {
     { "Hang", trial_hang },
@@ -30,6 +31,17 @@ static void note(const char *what)
     }
 }
 
+/* Takes the setting "colour", and that one alone. */
+static bool trial_configure(const cb_module_config *config, cb_error *e)
+{
+    for (size_t i = 0; i < config->n_settings; i++) {
+        if (strcmp(config->settings[i].name, "colour") != 0)
+            return cb_fail(e, CB_MISUSE, "there is no setting %s", config->settings[i].name);
+        note(config->settings[i].value);
+    }
+    return true;
+}
+
 static bool trial_open(cb_error *e)
 {
     (void)e;
@@ -42,5 +54,5 @@ static void trial_close(void)
     note("closed");
 }
 
-CB_MODULE(trial, .handlers = handlers, .n_handlers = CB_COUNT(handlers), .open = trial_open,
-          .close = trial_close);
+CB_MODULE(trial, .handlers = handlers, .n_handlers = CB_COUNT(handlers),
+          .configure = trial_configure, .open = trial_open, .close = trial_close);

@@ -12,6 +12,10 @@ typedef struct cb_set cb_set;
  * type and a function, no type twice; then calls its open(). Every refusal names the file and says what
  * to do (CB_MISUSE); a missing file also says which sets the folder has. */
 CB_API bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e) CB_NODISCARD;
+/* The same with what the configuration says: given to its configure(), before open(). Settings for a set that takes
+ * none are refused. NULL: nothing is said. */
+CB_API bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
+                             cb_set **ret, cb_error *e) CB_NODISCARD;
 /* Borrowed from the set. */
 CB_API const cb_module *cb_set_module(const cb_set *set);
 CB_API const char *cb_set_file(const cb_set *set);
