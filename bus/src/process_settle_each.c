@@ -6,27 +6,15 @@
 #include <string.h>
 
 #include "fail.h"
-#include "settle_call.h"
+#include "settle_halves.h"
 #include "utf8.h"
 
 DEFINE_OWNED(json_object, json_object_put)
-
-/* Processes that can be settled in no form at all. More of them than this in one call is no matter of
- * items any more. */
-static const size_t most_unsettled = 4;
 
 /* What the items can nest; more is no item of ours. */
 enum {
     ITEM_MAX_DEPTH = 256
 };
-
-typedef struct {
-    cb_db *db;
-    const char *worker;
-    size_t refused;
-    size_t unsettled;
-    cb_error error; /* of the last item that could not be settled */
-} settle_run;
 
 /* The item as an object; NULL for one that has no fence. */
 static json_object *read_item(const char *item)
@@ -83,63 +71,37 @@ static void write_parking(buffer *json, const cb_uuid *process_id, json_object *
     buffer_add_text(json, "}");
 }
 
-/* False to stop at once, with the reason in *why. */
-static bool park(settle_run *run, cb_process_settlement *item, cb_error *why)
+static bool settle(const settle_run *run, void *items, size_t n, cb_error *e)
 {
-    OWNED_BUFFER(json);
-    OWNED(json_object) refused = item->item ? read_item(item->item) : NULL;
-    cb_process_settlement instead = { .process_id = item->process_id };
-
-    if (refused) {
-        write_parking(&json, &item->process_id, refused, why);
-        if (json.failed)
-            return fail_memory(why);
-        instead.item = json.bytes;
-        if (cb_process_settle(run->db, run->worker, &instead, 1, why)) {
-            /* A run whose checkpoint was refused must not go on: for it the fence is lost. */
-            item->verdict =
-                is_checkpoint(refused) && instead.verdict != CB_BUSY ? CB_STALE : instead.verdict;
-            run->refused += instead.verdict == CB_SETTLED;
-            return true;
-        }
-        if (!settle_concerns_an_item(why->code))
-            return false;
-    }
-    run->error = *why;
-    return ++run->unsettled <= most_unsettled;
+    return cb_process_settle(run->db, run->worker, items, n, e);
 }
 
-static bool settle_halves(settle_run *run, cb_process_settlement *items, size_t n, cb_error *why)
+/* Parked with the database's reason. */
+static bool replace(settle_run *run, void *given, cb_error *why)
 {
-    if (cb_process_settle(run->db, run->worker, items, n, why))
-        return true;
-    if (!settle_concerns_an_item(why->code))
+    cb_process_settlement *item = given, instead = { .process_id = item->process_id };
+    OWNED(json_object) refused = item->item ? read_item(item->item) : NULL;
+    OWNED_BUFFER(json);
+
+    if (!refused)
         return false;
-    if (n == 1)
-        return park(run, items, why);
-    return settle_halves(run, items, n / 2, why) &&
-           settle_halves(run, items + n / 2, n - n / 2, why);
+    write_parking(&json, &item->process_id, refused, why);
+    if (json.failed)
+        return fail_memory(why);
+    instead.item = json.bytes;
+    if (!cb_process_settle(run->db, run->worker, &instead, 1, why))
+        return false;
+    /* A run whose checkpoint was refused must not go on: for it the fence is lost. */
+    item->verdict =
+        is_checkpoint(refused) && instead.verdict != CB_BUSY ? CB_STALE : instead.verdict;
+    run->refused += instead.verdict == CB_SETTLED;
+    return true;
 }
 
 bool cb_process_settle_each(cb_db *db, const char *worker, cb_process_settlement *items, size_t n,
                             size_t *refused, cb_error *e)
 {
-    settle_run run = { .db = db, .worker = worker };
-    cb_error why = { 0 };
+    static const settle_kind processes = { sizeof *items, settle, replace };
 
-    if (refused)
-        *refused = 0;
-    if (!db_is_ready(db, e))
-        return false;
-    if (db_in_transaction(db))
-        return cb_fail(e, CB_MISUSE, "settling each item needs its own transactions, one is open");
-
-    bool fine = settle_halves(&run, items, n, &why);
-    if (refused)
-        *refused = run.refused;
-    if (fine && run.unsettled == 0)
-        return true;
-    if (e)
-        *e = fine ? run.error : why;
-    return false;
+    return settle_each(&processes, db, worker, items, n, refused, e);
 }

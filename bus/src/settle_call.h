@@ -40,7 +40,4 @@ void settle_close_batches(cb_db *db, const PGresult *answer);
 /* Reads the next verdict of an array as the server prints it. */
 bool verdict_next(const char **at, cb_verdict *ret);
 
-/* Is the error about some item, or would every call get it? */
-bool settle_concerns_an_item(cb_code code);
-
 #endif

@@ -1,31 +1,19 @@
-/* Settling where one bad item must not spoil its batch. */
+/* Settling commands where one bad item must not spoil its batch. */
 #include <stdio.h>
 
-#include "settle_call.h"
+#include "settle_halves.h"
 #include "utf8.h"
 
-/* Items that the database takes in no form at all. More of them than this in one call is no matter
- * of items any more, and looking for further ones would only load a server in trouble. */
-static const size_t most_unsettled = 4;
-
-typedef struct {
-    cb_db *db;
-    const char *worker;
-    size_t refused;
-    size_t unsettled;
-    cb_error error; /* of the last item that could not be settled */
-} settle_run;
-
-bool settle_concerns_an_item(cb_code code)
+static bool settle(const settle_run *run, void *items, size_t n, cb_error *e)
 {
-    return code == CB_DATA || code == CB_SERVER || code == CB_MISUSE || cb_code_is_refusal(code);
+    return cb_settle(run->db, run->worker, items, n, e);
 }
 
-/* False to stop at once, with the reason in *why. */
-static bool refuse_item(settle_run *run, cb_settlement *item, cb_error *why)
+/* As a permanent failure with the database's reason. */
+static bool replace(settle_run *run, void *refused, cb_error *why)
 {
+    cb_settlement *item = refused, instead = *item;
     char message[200];
-    cb_settlement instead = *item;
 
     snprintf(message, sizeof message, "the database refused the outcome: %s%s%.120s", why->sqlstate,
              *why->sqlstate ? ", " : "", why->message);
@@ -35,48 +23,17 @@ static bool refuse_item(settle_run *run, cb_settlement *item, cb_error *why)
     instead.error_code = "SETTLE_REFUSED";
     instead.error_message = message;
     instead.retry_seconds = 0; /* it may have been the culprit: NaN, or beyond any calendar */
-    if (cb_settle(run->db, run->worker, &instead, 1, why)) {
-        item->verdict = instead.verdict;
-        run->refused++;
-        return true;
-    }
-    if (!settle_concerns_an_item(why->code))
+    if (!cb_settle(run->db, run->worker, &instead, 1, why))
         return false;
-    run->error = *why;
-    return ++run->unsettled <= most_unsettled;
-}
-
-static bool settle_halves(settle_run *run, cb_settlement *items, size_t n, cb_error *why)
-{
-    if (cb_settle(run->db, run->worker, items, n, why))
-        return true;
-    if (!settle_concerns_an_item(why->code))
-        return false;
-    if (n == 1)
-        return refuse_item(run, items, why);
-    return settle_halves(run, items, n / 2, why) &&
-           settle_halves(run, items + n / 2, n - n / 2, why);
+    item->verdict = instead.verdict;
+    run->refused++;
+    return true;
 }
 
 bool cb_settle_each(cb_db *db, const char *worker, cb_settlement *items, size_t n, size_t *refused,
                     cb_error *e)
 {
-    settle_run run = { .db = db, .worker = worker };
-    cb_error why = { 0 };
+    static const settle_kind commands = { sizeof *items, settle, replace };
 
-    if (refused)
-        *refused = 0;
-    if (!db_is_ready(db, e))
-        return false;
-    if (db_in_transaction(db))
-        return cb_fail(e, CB_MISUSE, "settling each item needs its own transactions, one is open");
-
-    bool fine = settle_halves(&run, items, n, &why);
-    if (refused)
-        *refused = run.refused;
-    if (fine && run.unsettled == 0)
-        return true;
-    if (e)
-        *e = fine ? run.error : why;
-    return false;
+    return settle_each(&commands, db, worker, items, n, refused, e);
 }
