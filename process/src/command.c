@@ -39,6 +39,8 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     if (timeout_seconds > 0)
         put_int(o, "timeout_seconds", timeout_seconds);
     json_object_array_add(p->commands, o);
+    p->sent_to =
+        p->sent == 0 || (p->sent_to && strcmp(p->sent_to, r->domain) == 0) ? r->domain : NULL;
     p->sent++;
     return true;
 }

@@ -120,6 +120,7 @@ struct cb_process {
     bool stray_told;
     char *item; /* the text of the last settlement */
     int steps, replayed, sent;
+    const char *sent_to; /* borrowed from a record; NULL: to several domains */
 };
 
 /* ---- time ---- */

@@ -81,6 +81,7 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     result->steps = p->steps;
     result->replayed = p->replayed;
     result->sent = p->sent;
+    result->sent_to = p->sent_to;
     result->misuse = misuse(p);
     p->stray_told = true;
     atomic_store(&p->from_abroad, false);

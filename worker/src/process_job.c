@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "engine.h"
 #include "process_domain.h"
 
 static size_t type_of(const process_domain *d, const char *process_type)
@@ -43,6 +44,18 @@ static bool keep(char **to, const char **from)
     return kept;
 }
 
+/* Where its commands went, as an index; n_domains: to several. */
+static size_t domain_index(const cb_worker *w, const cb_run_result *result)
+{
+    size_t i = 0;
+
+    if (!result->sent_to)
+        return w->n_domains;
+    while (i < w->n_domains && strcmp(w->domains[i].name, result->sent_to) != 0)
+        i++;
+    return i < w->n_domains ? i : SIZE_MAX;
+}
+
 bool process_job_return(process_job *j, const cb_run_result *result, int64_t took)
 {
     j->returned = true;
@@ -50,6 +63,8 @@ bool process_job_return(process_job *j, const cb_run_result *result, int64_t too
     j->result = *result;
     j->outcome.settlement = result->settlement;
     j->outcome.settlement.verdict = CB_SETTLED;
+    j->sent_to = domain_index(j->domain->worker, result);
+    j->result.sent_to = NULL; /* ends with the run */
     return keep(&j->item, &j->outcome.settlement.item) &&
            keep(&j->error_code, &j->result.error_code) &&
            keep(&j->error_message, &j->result.error_message) && keep(&j->misuse, &j->result.misuse);

@@ -55,6 +55,8 @@ struct process_job {
     cb_run_result result;
     int64_t took; /* ns */
     char *item, *error_code, *error_message, *misuse;
+    size_t
+        sent_to; /* the domain whose claimer is to look, when it is settled; n_domains: all of them */
 
     /* Guarded by the domain's mutex. */
     bool finished;        /* the end of its run was handed to the settler */

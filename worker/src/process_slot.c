@@ -148,8 +148,10 @@ static void tell(cb_worker *w, const process_job *j, const cb_run_result *r, int
 /* Within one instance nobody has to be notified. */
 static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
 {
-    for (size_t i = 0; r->sent > 0 && !w->no_commands && i < w->n_domains; i++)
-        claimer_hint(&w->claims, i);
+    for (size_t i = 0; r->sent > 0 && !w->no_commands && i < w->n_domains; i++) {
+        if (j->sent_to == i || j->sent_to == w->n_domains)
+            claimer_hint(&w->claims, i);
+    }
     if (!ends[end_of(r->status)].goes_on)
         return;
     if (strncmp(r->status, "WAITING_FOR_", 12) == 0)

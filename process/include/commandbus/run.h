@@ -70,11 +70,12 @@ typedef struct {
     const char *status;               /* the one it leaves with */
     const char *error_code;           /* NULL when there is none */
     const char *error_message;
-    int steps;          /* that ran, compensations too */
-    int replayed;       /* records that were passed */
-    int sent;           /* commands */
-    bool lost;          /* a checkpoint failed: nothing is to be settled */
-    const char *misuse; /* what the code did that it must not, for the log; NULL: nothing */
+    int steps;           /* that ran, compensations too */
+    int replayed;        /* records that were passed */
+    int sent;            /* commands */
+    const char *sent_to; /* the domain that they all went to; NULL: several, or none was sent */
+    bool lost;           /* a checkpoint failed: nothing is to be settled */
+    const char *misuse;  /* what the code did that it must not, for the log; NULL: nothing */
 } cb_run_result;
 
 /* Runs a claimed process until it suspends or ends. Never fails: what goes wrong is how it ends. The row is
