@@ -130,3 +130,23 @@ bool cb_process_claim_due(cb_db *db, const cb_process_claim_options *options, in
         rows = PGresult_take((PGresult **)&call.claim->result);
     return process_rows_adopt(rows, ret, e);
 }
+
+bool cb_process_deliver_former(cb_db *db, const cb_process_claim_options *options,
+                               int64_t *delivered, cb_error *e)
+{
+    OWNED(PGresult) result = NULL;
+    OWNED_BUFFER(types);
+    OWNED_BUFFER(versions);
+    params p = { 0 };
+
+    *delivered = 0;
+    if (!process_kind_arrays(options->kinds, options->n_kinds, &types, &versions, e))
+        return false;
+    params_text(&p, options->worker);
+    params_array(&p, &types);
+    params_seconds(&p, options->reply_grace_seconds ? options->reply_grace_seconds : 60);
+    if (!db_run(db, cb_sql_deliver_former_replies, &p, DB_TEXT, &result, e))
+        return false;
+    *delivered = count_at(result, 0);
+    return true;
+}

@@ -22,6 +22,7 @@ static const struct {
 
     { "register_process_type", "worker" },
     { "deliver_replies", "worker" },
+    { "deliver_former_replies", "worker" },
     { "claim_processes", "worker" },
     { "next_process_wake", "worker" },
     { "extend_processes", "worker" },

@@ -75,6 +75,27 @@ Test(process_roles, commands_processes_and_replies_may_be_three_instances)
     cr_expect(cb_worker_is_ready(processes, NULL, 0));
 }
 
+/* CONTRACT, processes.<Type>.reply-queue: a command that was sent before replies where it was told to. */
+Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* DESIGN 8.4 */
+{
+    static cb_process_type first, moved;
+
+    first = moved = Stay;
+    first.reply_queue = "first_replies";
+    moved.reply_queue = "other_replies";
+    cb_worker *before = embed_start(PROCESSES(&first), ROUTES, .worker.no_commands = true);
+    cb_uuid id = trip_start("Stay");
+    await_process(id, "WAITING_FOR_ASYNC");
+    embed_free(before);
+
+    embed_start(HANDLERS({ "Book", book }), .worker.no_processes = true, .worker.no_replies = true);
+    await_value("1", "SELECT count(*) FROM pgmq.q_first_replies");
+    embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
+
+    await_process(id, "COMPLETED");
+    expect_value(here.sql, "0", "SELECT count(*) FROM pgmq.q_first_replies");
+}
+
 /* PM.5 */
 Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 {

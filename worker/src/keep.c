@@ -182,6 +182,7 @@ static const struct {
     [CHORE_HEARTBEAT] = { keep_heartbeat, "heartbeat", 5, true },
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
     [CHORE_FIGURES] = { take_figures, "figures", 10, true },
+    [CHORE_FORMER] = { processes_former_replies, "former", 5, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
     [CHORE_RESTORE] = { restore_messages, "restore", 3600, false },
 };

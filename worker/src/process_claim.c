@@ -178,6 +178,28 @@ void process_hint_reply(cb_worker *w, const char *queue)
     }
 }
 
+bool processes_former_replies(cb_worker *w, cb_error *e)
+{
+    for (size_t i = 0; i < w->n_domains; i++) {
+        const process_domain *d = &w->processes[i];
+        /* The claim's own options are the claimer's. */
+        cb_process_claim_options o = { .worker = w->id,
+                                       .kinds = d->kinds,
+                                       .n_kinds = d->n_kinds,
+                                       .reply_grace_seconds = d->claim.reply_grace_seconds };
+        int64_t delivered = 0;
+        if (d->n_queues > 1 &&
+            !cb_process_deliver_former(w->links[LINK_KEEP].db, &o, &delivered, e))
+            return false;
+        if (delivered > 0) {
+            emit(w, CB_LEVEL_INFO, "replies.delivered", .domain = d->name, .count = delivered,
+                 .hint = "from a reply queue of before: the configuration names another");
+            claimer_hint(&w->process_claims, i);
+        }
+    }
+    return true;
+}
+
 bool processes_register(cb_worker *w, cb_db *db, cb_error *e)
 {
     for (size_t i = 0; i < w->n_domains; i++) {

@@ -10,6 +10,8 @@ extern const settle_kind process_settling;
 
 /* One claimer for all domains: it delivers replies and takes due processes. */
 bool process_claims_init(cb_worker *w, cb_error *e);
+/* Delivers replies that come to queues which the configuration named before. */
+bool processes_former_replies(cb_worker *w, cb_error *e);
 /* Something may be in that reply queue. */
 void process_hint_reply(cb_worker *w, const char *queue);
 

@@ -113,6 +113,10 @@ typedef struct {
 CB_API bool cb_process_claim_due(cb_db *db, const cb_process_claim_options *options, int quantity,
                                  cb_process_claim **ret, cb_process_look *look,
                                  cb_error *e) CB_NODISCARD;
+/* Delivers the replies in queues that these types had before their configuration changed: nobody else looks
+ * there. Now and then is often enough. */
+CB_API bool cb_process_deliver_former(cb_db *db, const cb_process_claim_options *options,
+                                      int64_t *delivered, cb_error *e) CB_NODISCARD;
 CB_API size_t cb_process_claim_count(const cb_process_claim *claim);
 /* Borrowed from the claim. */
 CB_API const cb_process_row *cb_process_claim_at(const cb_process_claim *claim, size_t i);

@@ -165,3 +165,20 @@ BEGIN
     PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
 END
 $$;
+
+-- The same from the queues that these types had before: commands that were sent then still reply there. How many were
+-- delivered.
+CREATE FUNCTION commandbus.deliver_former_replies(worker text, process_types text[], grace_seconds double precision DEFAULT 60)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    queue     text;
+    delivered bigint := 0;
+BEGIN
+    FOR queue IN SELECT DISTINCT q FROM commandbus.process_type t CROSS JOIN LATERAL unnest(t.former_queues) q
+                 WHERE t.process_type = ANY (process_types) ORDER BY 1 LOOP
+        delivered := delivered
+            + (SELECT d.delivered FROM commandbus.deliver_replies(queue, worker, grace_seconds => deliver_former_replies.grace_seconds) d);
+    END LOOP;
+    RETURN delivered;
+END
+$$;

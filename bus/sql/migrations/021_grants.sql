@@ -24,7 +24,8 @@ GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, comman
     commandbus.retire, commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
     commandbus.close_batches, commandbus.restore_messages, commandbus.purge
     TO commandbus_worker;
-GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_replies, commandbus.claim_processes,
+GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_replies, commandbus.deliver_former_replies,
+    commandbus.claim_processes,
     commandbus.next_process_wake, commandbus.extend_processes, commandbus.release_unknown_processes,
     commandbus.read_processes, commandbus.running_processes
     TO commandbus_worker;
