@@ -53,16 +53,25 @@ static int make_folder(int root, const file_path *path)
     return open_folder(root, path);
 }
 
-/* ".query-….json.<anything>.part" */
-static bool is_part_of(const char *name, const file_path *path)
+/* The last file of a process takes its folder along: one that is not empty stays. */
+static void leave_folder(int root, const file_path *path)
 {
-    size_t length = strlen(name), stem = strlen(path->file), ending = strlen(PART_ENDING);
-
-    return name[0] == '.' && strncmp(name + 1, path->file, stem) == 0 && name[1 + stem] == '.' &&
-           length > ending && strcmp(name + length - ending, PART_ENDING) == 0;
+    unlinkat(root, path->folder, AT_REMOVEDIR);
 }
 
-/* Removes what attempts that were killed have left. One that still runs finds its part gone, and the file there. */
+/* ".query-….json.<anything>.part"; of any file when the path is NULL. */
+static bool is_part_of(const char *name, const file_path *path)
+{
+    size_t length = strlen(name), stem = path ? strlen(path->file) : 0;
+    size_t ending = strlen(PART_ENDING);
+
+    if (name[0] != '.' || length <= ending || strcmp(name + length - ending, PART_ENDING) != 0)
+        return false;
+    return !path || (strncmp(name + 1, path->file, stem) == 0 && name[1 + stem] == '.');
+}
+
+/* Removes what attempts that were killed have left. One that still runs finds its part gone, and the file there or
+ * is run again. */
 static void sweep(int folder, const file_path *path)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,6 +149,7 @@ bool store_write(const file_path *path, const char *bytes, size_t n, cb_error *e
         (renameat(folder, part, folder, path->file) != 0 && !is_there(folder, path))) {
         int why = errno;
         unlinkat(folder, part, 0);
+        leave_folder(root, path);
         errno = why;
         return fail(path, "writing", e);
     }
@@ -198,11 +208,11 @@ bool store_remove(const file_path *path, bool *removed, cb_error *e)
     *removed = unlinkat(folder, path->file, 0) == 0;
     if (!*removed && errno != ENOENT)
         return fail(path, "removing", e);
-    sweep(folder, path);
+    /* Of all its commands: one that went to the TSQ owes nothing, and nobody else would come by. */
+    sweep(folder, NULL);
     if (fsync(folder) != 0)
         return fail(path, "removing", e);
-    unlinkat(root, path->folder,
-             AT_REMOVEDIR); /* the last file of a process takes its folder along */
+    leave_folder(root, path);
     return true;
 }
 

@@ -135,6 +135,20 @@ Test(process_deliver, archives_what_is_no_reply_and_the_others_arrive) /* PM.5, 
                  "WHERE event_type = 'REPLY_DEAD_LETTERED' AND command_id IS NULL");
 }
 
+/* PM.5: what one reads as a UUID and another does not would be delivered and found by nobody. */
+Test(process_deliver, archives_a_reply_whose_ids_are_written_otherwise)
+{
+    test_exec(bus.conn,
+              "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', "
+              "regexp_replace(replace(command_id::text, '-', ''), '^(.{4})(.{4})(.{4})(.{4})', "
+              "'\\1-\\2-\\3-\\4-'), 'correlation_id', correlation_id, 'outcome', 'SUCCESS')) "
+              "FROM commandbus.command_metadata");
+
+    expect_look(pay_deliver(bus.db, 60), 0, 0, 1);
+
+    expect_replies("0 queued, 1 archived");
+}
+
 Test(process_deliver, keeps_a_reply_that_nobody_waits_for_until_its_grace_is_over) /* PM.5 */
 {
     cb_uuid stranger = cb_uuid_new();

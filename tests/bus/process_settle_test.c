@@ -89,6 +89,37 @@ Test(process_settle, behind_a_lost_fence_is_stale_and_told)
     expect_process_verdict(CB_STALE, process_settle(&nobody, 0, WAITS));
 }
 
+/* DESIGN 8.3: an instance that lost a process and has claimed it again brings both runs in one call. */
+Test(process_settle, behind_a_lost_fence_is_stale_beside_the_run_that_has_it)
+{
+    cb_uuid id = process_put("lease_no = 2");
+    cb_process_settlement items[] = {
+        { .process_id = id,
+          .item = process_item(&id, 0,
+                               WAITS ",\"records\":[{\"ordinal\":1,\"kind\":\"STEP\",\"status\":"
+                                     "\"COMPLETED\",\"name\":\"lost\"}],\"commands\":[{\"domain\":"
+                                     "\"fx\",\"command_type\":\"BookFx\",\"command_id\":"
+                                     "\"11111111-2222-4333-8444-555555555555\",\"data\":{}}]") },
+        { .process_id = id,
+          .item = process_item(&id, 0,
+                               "\"lease_no\":2," WAITS ",\"records\":[{\"ordinal\":2,\"kind\":"
+                               "\"STEP\",\"status\":\"COMPLETED\",\"name\":\"held\"}],"
+                               "\"commands\":[{\"domain\":\"fx\",\"command_type\":\"BookRisk\","
+                               "\"command_id\":\"11111111-2222-4333-8444-555555555556\","
+                               "\"data\":{}}]") },
+    };
+    cb_error e = { 0 };
+
+    expect_ok(cb_process_settle(bus.db, "w", items, 2, &e), e);
+
+    expect_process_verdict(CB_STALE, items[0].verdict);
+    expect_process_verdict(CB_SETTLED, items[1].verdict);
+    expect_records(&id, "name", "held");
+    expect_value(bus.conn, "BookRisk",
+                 "SELECT string_agg(command_type, ' ') FROM commandbus.command_metadata");
+    expect_process_events(&id, "STALE_OUTCOME");
+}
+
 /* DESIGN 2: settle skips locked rows and never waits */
 Test(process_settle, of_a_locked_row_is_busy_and_the_others_settle)
 {

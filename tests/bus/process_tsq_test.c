@@ -85,6 +85,25 @@ Test(process_tsq, cancel_and_complete_leave_it_parked_until_a_worker_acts)
     expect_process_events(&completed, "TSQ_COMPLETE_OVERRIDE");
 }
 
+/* STP.12: what a run goes on with now, a reply or a response, may take it out of the TSQ and undo it. A decision that
+ * was made before would be acted on afterwards. */
+Test(process_tsq, nobody_decides_while_a_run_is_at_it)
+{
+    for (size_t i = 0; i < CB_COUNT(decisions); i++) {
+        cb_error e = { 0 };
+        cb_uuid id = process_park("COMMAND_IN_TSQ");
+        test_exec(bus.conn, "UPDATE commandbus.process SET lease_owner = 'w', "
+                            "lease_until = clock_timestamp() + interval '1 minute'");
+
+        expect_error(CB_INVALID_OPERATION, decisions[i](bus.db, &id, &e), e);
+
+        expect_process(&id, "concat_ws(' ', status, inbox_seq)", "WAITING_FOR_TSQ 0");
+        expect_process_events(&id, "");
+        test_exec(bus.conn, "UPDATE commandbus.process SET lease_until = clock_timestamp()");
+        expect_ok(decisions[i](bus.db, &id, &e), e); /* whoever had it has lost it */
+    }
+}
+
 /* STP.12: the deadline is spent or replaced */
 Test(process_tsq, retry_sets_an_exceeded_deadline_aside_or_replaces_it)
 {
@@ -216,21 +235,6 @@ Test(process_tsq, decisions_without_what_they_need_are_refused)
                     "SELECT commandbus.process_complete(gen_random_uuid(), 'ann', NULL, '[]')");
 
     expect_unchanged(before, bus_contents());
-}
-
-/* DESIGN 4: who runs it now sees the request when it settles */
-Test(process_tsq, a_decision_about_a_process_in_a_run_wakes_it_afterwards)
-{
-    cb_error e = { 0 };
-    cb_uuid id = process_put("status = 'WAITING_FOR_TSQ', tsq_at = now()");
-
-    expect_ok(cancel(bus.db, &id, &e), e);
-
-    expect_process(&id, "wake_at > commandbus.now()", "t");
-    expect_process_verdict(
-        CB_SETTLED,
-        process_settle(&id, 0, "\"status\":\"WAITING_FOR_TSQ\",\"wake\":\"NEVER\",\"seen\":0"));
-    expect_process(&id, "wake_at <= commandbus.now()", "t");
 }
 
 /* DESIGN 2 */

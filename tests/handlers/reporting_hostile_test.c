@@ -7,8 +7,10 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -370,4 +372,33 @@ Test(reporting_hostile, removing_takes_what_was_half_written_along)
 
     cr_expect_str_eq(run.outcome, "SUCCESS");
     cr_expect_eq(report_files(), 0);
+}
+
+/* PM.4: the command that left it went to the TSQ, so that nothing is owed for it; its process is undone. */
+Test(reporting_hostile, removing_takes_along_what_other_commands_of_the_process_have_half_written)
+{
+    run_and_die(cb_uuid_new());
+    report_run query = report_do("StatementQuery", "%s", query_data);
+    cr_assert_eq(report_files(), 3);
+
+    report_run run = report_do("StatementRemove", "{\"path\": \"%s\"}", query.path);
+
+    cr_expect_str_eq(run.outcome, "SUCCESS");
+    cr_expect_eq(report_files(), 0);
+}
+
+/* PM.7 */
+Test(reporting_hostile, a_full_disk_leaves_nothing_behind)
+{
+    struct rlimit none = { 0, RLIM_INFINITY }, before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_IGN);
+    none.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &none);
+
+    report_run run = report_do("StatementQuery", "%s", query_data);
+
+    setrlimit(RLIMIT_FSIZE, &before);
+    cr_expect_str_eq(run.outcome, "TRANSIENT STORE_FAILED");
+    cr_expect_eq(report_files(), 0, "no folder, no part");
 }

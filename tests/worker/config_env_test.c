@@ -63,7 +63,8 @@ Test(environment, reaches_every_key)
 {
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
         char variable[256], pair[512];
-        write_file("commandbus.cfg", STEPS "domains = { fx = { }; };");
+        write_file("commandbus.cfg",
+                   STEPS "domains = { fx = { handlers = [\"fx\", \"reporting\"]; }; };");
         variable_of(key, variable, sizeof variable);
         snprintf(pair, sizeof pair, "%s=%s", variable, "\x01");
 
@@ -82,7 +83,7 @@ Test(environment, gives_settings_to_handler_sets)
 {
     write_file(
         "commandbus.cfg",
-        "domains = { fx = { }; }; handlers = { card_fraud = { model-file = \"a\"; }; fx = { desk = \"d\"; }; };");
+        "domains = { fx = { handlers = [\"fx\", \"card_fraud\", \"reporting\"]; }; }; handlers = { card_fraud = { model-file = \"a\"; }; fx = { desk = \"d\"; }; };");
 
     OWNED(config) c = load(.env = { "COMMANDBUS_HANDLERS_CARD_FRAUD_MODEL_FILE=b",
                                     "COMMANDBUS_HANDLERS_REPORTING_OUTPUT_FOLDER=/out" });
@@ -201,4 +202,18 @@ Test(environment, refuses_two_names_of_one_key)
 {
     refused("is said twice",
             .env = { "COMMANDBUS_DOMAINS_FX_PREFETCH=1", "COMMANDBUS_DOMAINS_fx_PREFETCH=2" });
+}
+
+/* DESIGN 5: a setting that nobody is told is a slip of the pen. */
+Test(environment, warns_of_a_setting_for_a_set_that_no_domain_has)
+{
+    OWNED(config) c = load(.set = { "domains.fx.enabled=true", "domains.fx.handlers=fx,desk",
+                                    "handlers.desk.name=London" });
+    cr_expect_eq(warned.n, 0, "%s", warned.last);
+
+    OWNED(config) slip = load(.set = { "domains.fx.enabled=true", "handlers.f.desk=London",
+                                       "handlers.fx.desk=London" });
+    cr_expect_eq(warned.n, 1, "%s", warned.last);
+    cr_expect(strstr(warned.last, "handlers.f.desk"), "%s", warned.last);
+    cr_expect_null(strstr(warned.last, "London"), "%s", warned.last);
 }

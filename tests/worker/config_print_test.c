@@ -129,6 +129,36 @@ Test(print, shows_no_password)
     }
 }
 
+/* DESIGN 5: what a set calls its secret is not ours to know, but its name tells. */
+Test(print, shows_no_secret_of_a_set)
+{
+    OWNED(config) c =
+        load(.set = { "domains.fx.enabled=true", "handlers.fx.api-token=hunter2",
+                      "handlers.fx.signing-key=hunter2", "handlers.fx.credentials=a hunter2 b",
+                      "handlers.fx.url=https://bob:hunter2@fx.example/v1?access_token=hunter2",
+                      "handlers.fx.desk=London" });
+
+    for (int json = 0; json < 2; json++) {
+        char *text = printed(c, json);
+        cr_expect_null(strstr(text, "hunter2"), "%s", text);
+        cr_expect(strstr(text, "https://bob:***@fx.example/v1?access_token=***"), "%s", text);
+        cr_expect(strstr(text, "London"), "%s", text);
+        free(text);
+    }
+}
+
+/* DESIGN 5: a line is a key. */
+Test(print, keeps_a_value_on_its_line)
+{
+    OWNED(config) c =
+        load(.set = { "domains.fx.enabled=true", "handlers.fx.desk=a\nhttp.port 1 --set\x1b[2K" });
+    char *text = printed(c, false);
+
+    expect_line(text, "handlers.fx.desk", "a?http.port", "1");
+    cr_expect_null(strchr(text, '\x1b'), "%s", text);
+    free(text);
+}
+
 Test(print, blots_out_passwords_wherever_they_stand)
 {
     static const char *const cases[][2] = {

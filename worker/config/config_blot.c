@@ -1,4 +1,4 @@
-/* Database URLs for people to see: without what opens the door. */
+/* URLs and settings for people to see: without what opens the door. */
 #include "config_blot.h"
 
 #include <ctype.h>
@@ -21,24 +21,19 @@ static void add(blotted *out, const char *text, size_t n)
     out->n += n;
 }
 
+/* Any scheme: a handler set has URLs of its own. */
 static const char *after_scheme(const char *url)
 {
-    static const char *const schemes[] = { "postgresql://", "postgres://" };
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-";
+    size_t length = strspn(url, letters);
 
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        size_t length = strlen(schemes[i]);
-        if (strncasecmp(url, schemes[i], length) == 0)
-            return url + length;
-    }
-    return NULL;
+    return length > 0 && strncmp(url + length, "://", 3) == 0 ? url + length + 3 : NULL;
 }
 
-/* password, sslpassword and the like: any parameter whose name could mean a secret. */
-static bool is_secret(const char *name, size_t length)
+static bool has_word(const char *name, size_t length, const char *const words[])
 {
-    static const char *const words[] = { "pass", "secret", "token", "%" };
-
-    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+    for (size_t w = 0; words[w]; w++) {
         size_t n = strlen(words[w]);
         for (size_t i = 0; i + n <= length; i++) {
             if (strncasecmp(name + i, words[w], n) == 0)
@@ -46,6 +41,22 @@ static bool is_secret(const char *name, size_t length)
         }
     }
     return false;
+}
+
+/* password, sslpassword and the like: any parameter whose name could mean a secret. */
+static bool is_secret(const char *name, size_t length)
+{
+    static const char *const words[] = { "pass", "secret", "token", "%", NULL };
+
+    return has_word(name, length, words);
+}
+
+bool config_blots_name(const char *name)
+{
+    static const char *const words[] = { "key", "credential", NULL };
+    size_t length = strlen(name);
+
+    return is_secret(name, length) || has_word(name, length, words);
 }
 
 /* "a=1&b=2": the values of secret parameters go. */

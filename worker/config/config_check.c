@@ -145,6 +145,31 @@ static bool check_domains(const config_loader *l, cb_error *e)
     return true;
 }
 
+static bool has_set(const config *c, const char *name, size_t length)
+{
+    for (size_t i = 0; i < c->n_domains; i++) {
+        const config_domain *d = &c->domains[i];
+        for (size_t h = 0; h < d->n_handlers; h++) {
+            if (strlen(d->handlers[h]) == length && strncmp(d->handlers[h], name, length) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* No error: a file may say what another profile's sets need. */
+static void check_set_values(const config_loader *l)
+{
+    const config *c = l->config;
+
+    for (size_t i = 0; i < c->n_set_values; i++) {
+        const char *name = c->set_values[i].name;
+        if (!has_set(c, name, strcspn(name, ".")))
+            config_warn(l, "domains.<d>.handlers names the sets: check the spelling",
+                        "handlers.%s is told to nobody: no domain has that set", name);
+    }
+}
+
 static bool check_steps(const config *c, cb_error *e)
 {
     for (size_t i = 0; i < c->n_steps; i++) {
@@ -162,9 +187,12 @@ bool config_check(config_loader *l, cb_error *e)
 
     if (!c->command_handlers && !c->process_execution && !c->reply_processing && !c->http_api)
         config_warn(l, "switch on one of features.*", "every feature is off");
-    return read_secret(c, "database.url", "database.url-file", &c->database_url,
-                       c->database_url_file, e) &&
-           read_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
-                       c->listen_url_file, e) &&
-           name_worker(c, e) && find_modules(c, e) && check_steps(c, e) && check_domains(l, e);
+    if (!(read_secret(c, "database.url", "database.url-file", &c->database_url,
+                      c->database_url_file, e) &&
+          read_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
+                      c->listen_url_file, e) &&
+          name_worker(c, e) && find_modules(c, e) && check_steps(c, e) && check_domains(l, e)))
+        return false;
+    check_set_values(l);
+    return true;
 }

@@ -1,4 +1,5 @@
 /* --check-config: the effective configuration, where each value came from, and the limits it gives. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +26,16 @@ static const char *origin_of(const config *c, const config_key *key, const char 
     return said ? said->origin : "default";
 }
 
-/* The value as it may be seen. */
-static json_object *shown(const config_key *key, const void *item)
+/* The value as it may be seen. What a set's settings are we do not know: their names tell. */
+static json_object *shown(const config_key *key, const char *name, const void *item)
 {
     json_object *value = key_json(key, item);
+    const char *setting = key_section(key)->is_open && name ? strchr(name, '.') : NULL;
 
     if (!key->secret || !value)
         return value;
-    char *blotted = config_blot(json_object_get_string(value));
+    char *blotted =
+        setting && config_blots_name(setting) ? NULL : config_blot(json_object_get_string(value));
     json_object_put(value);
     value = json_object_new_string(blotted ? blotted : "***");
     free(blotted);
@@ -51,7 +54,7 @@ static void each_row(const config *c, row_fn *fn, void *arg)
                 char path[KEY_PATH_SIZE];
                 if (key_section(key) != section)
                     continue;
-                json_object *value = shown(key, item);
+                json_object *value = shown(key, name, item);
                 fn(key_path(key, name, path, sizeof path), key, value, origin_of(c, key, name),
                    arg);
                 json_object_put(value);
@@ -64,6 +67,15 @@ typedef struct {
     FILE *out;
     int path, value; /* widths */
 } table;
+
+/* A value is one line and nothing to a terminal: what it holds beside letters is ?. */
+static void flatten(char *text)
+{
+    for (; *text; text++) {
+        if (iscntrl((unsigned char)*text))
+            *text = '?';
+    }
+}
 
 static void write_text(json_object *value, const config_key *key, char *out, size_t size)
 {
@@ -79,6 +91,7 @@ static void write_text(json_object *value, const config_key *key, char *out, siz
     } else {
         snprintf(out, size, "%s", json_object_get_string(value));
     }
+    flatten(out);
 }
 
 static void measure_row(const char *path, const config_key *key, json_object *value,

@@ -17,8 +17,10 @@ DECLARE
 BEGIN
     BEGIN
         SELECT array_agg(r.command_id::uuid ORDER BY r.ord), array_agg(r.process_id::uuid ORDER BY r.ord),
-               bool_and(r.outcome IN ('SUCCESS', 'FAILED', 'CANCELED') AND length(r.command_id) = 36 AND length(r.process_id) = 36
-                        AND r.command_id IS NOT NULL AND r.process_id IS NOT NULL AND r.outcome IS NOT NULL)
+               -- The cast takes other places of the hyphens, too.
+               bool_and(coalesce(r.outcome IN ('SUCCESS', 'FAILED', 'CANCELED')
+                        AND r.command_id LIKE '________-____-____-____-____________'
+                        AND r.process_id LIKE '________-____-____-____-____________', false))
         INTO command_ids, process_ids, fine
         FROM (SELECT m.ord, m.message ->> 'command_id' AS command_id, m.message ->> 'correlation_id' AS process_id,
                      m.message ->> 'outcome' AS outcome

@@ -33,8 +33,11 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED')
 $$;
 
--- Sends what the settled processes of a call ask for: `owners` says whose each command of all items is, in their order.
-CREATE FUNCTION commandbus.send_of_processes(items jsonb, owners uuid[], process_ids uuid[], reply_queues text[]) RETURNS void
+-- Sends what the settled items of a call ask for: `owners` says of which item each command of all items is, in their
+-- order. By item and not by process: a run that lost its fence may be in the call beside the one that has it.
+CREATE FUNCTION commandbus.send_of_processes(items jsonb, owners integer[], settled integer[], process_ids uuid[],
+    reply_queues text[])
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -43,7 +46,7 @@ DECLARE
 BEGIN
     FOR c IN
         SELECT n.domain, array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
-               array_agg(n.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
+               array_agg(s.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
                array_agg(coalesce(n.data, '{}')) AS data, array_agg(s.reply_queue) AS reply_to,
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
                array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
@@ -52,8 +55,8 @@ BEGIN
             jsonb_populate_recordset(NULL::commandbus.new_command, jsonb_path_query_array(items, 'lax $[*].commands[*]')),
             unnest(owners)
         ) AS n(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts, delay_seconds, timeout_seconds,
-               batch_id, headers, process_id)
-        JOIN unnest(process_ids, reply_queues) s(process_id, reply_queue) ON s.process_id = n.process_id
+               batch_id, headers, ord)
+        JOIN unnest(settled, process_ids, reply_queues) s(ord, process_id, reply_queue) ON s.ord = n.ord
         GROUP BY n.domain ORDER BY n.domain
     LOOP
         SELECT CASE WHEN c.lacks_id THEN 'INVALID_DATA: a command of a process needs its command_id'
@@ -164,7 +167,8 @@ SET enable_mergejoin = off AS $$
 DECLARE
     n       integer;
     owners  uuid[]; -- whose each record is, in the order of all of them
-    senders uuid[]; -- and each command
+    keepers integer[]; -- and of which item
+    senders integer[]; -- of which item each command is
     now_at  timestamptz := commandbus.now();
     done    record;
 BEGIN
@@ -175,13 +179,14 @@ BEGIN
     END IF;
     n := jsonb_array_length(items);
     WITH item AS MATERIALIZED (
-        SELECT i.ord, (i.e ->> 'process_id')::uuid AS process_id, jsonb_array_length(i.e -> 'records') AS records,
+        SELECT i.ord::integer, (i.e ->> 'process_id')::uuid AS process_id, jsonb_array_length(i.e -> 'records') AS records,
                jsonb_array_length(i.e -> 'commands') AS commands
         FROM jsonb_array_elements(items) WITH ORDINALITY i(e, ord)
     )
     SELECT ARRAY(SELECT i.process_id FROM item i CROSS JOIN LATERAL generate_series(1, i.records) ORDER BY i.ord),
-           ARRAY(SELECT i.process_id FROM item i CROSS JOIN LATERAL generate_series(1, i.commands) ORDER BY i.ord)
-    INTO owners, senders;
+           ARRAY(SELECT i.ord FROM item i CROSS JOIN LATERAL generate_series(1, i.records) ORDER BY i.ord),
+           ARRAY(SELECT i.ord FROM item i CROSS JOIN LATERAL generate_series(1, i.commands) ORDER BY i.ord)
+    INTO owners, keepers, senders;
 
     WITH item AS MATERIALIZED (
         SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
@@ -235,10 +240,10 @@ BEGIN
                 WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal) AS place
         FROM ROWS FROM (
             jsonb_populate_recordset(NULL::commandbus.process_record, jsonb_path_query_array(items, 'lax $[*].records[*]')),
-            unnest(owners)
+            unnest(owners, keepers)
         ) AS r(ordinal, kind, status, name, attempts, send_no, during, command_id, response_id, domain, command_type,
-               timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, process_id)
-        WHERE r.process_id IN (SELECT s.process_id FROM settled s)
+               timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, process_id, item)
+        WHERE r.item IN (SELECT s.ord FROM settled s)
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
             ordinal, attempts, send_no, during, kind, status, name, domain, command_type, error_code, error_message, result,
@@ -288,7 +293,7 @@ BEGIN
     INTO done FROM settled s;
 
     IF cardinality(senders) > 0 AND done.process_ids IS NOT NULL THEN
-        PERFORM commandbus.send_of_processes(items, senders, done.process_ids, done.reply_queues);
+        PERFORM commandbus.send_of_processes(items, senders, done.ords, done.process_ids, done.reply_queues);
     END IF;
     IF done.cancels IS NOT NULL THEN
         PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);

@@ -31,6 +31,10 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s is %s, it does not wait for an operator', process_id,
                                   held.status),
             'Somebody may have been faster: commandbus process show ' || process_id || '. Nothing changed.');
+    ELSIF held.lease_owner IS NOT NULL AND held.lease_until > statement_timestamp() THEN
+        -- That run does not see the decision: it may leave the queue and undo what the decision was about.
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s is being run at this moment', process_id),
+            'Something has arrived for it. Look again: commandbus process show ' || process_id || '. Nothing changed.');
     ELSIF EXISTS (SELECT FROM commandbus.process_inbox i
                   WHERE i.process_id = parked_process.process_id AND i.kind = 'OPERATOR') THEN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s has a decision that no worker has acted on yet', process_id),
@@ -44,7 +48,7 @@ BEGIN
 END
 $$;
 
--- The request, its record, and the wake-up: at once, or with the settle of who runs it now.
+-- The request, its record, and the wake-up: nobody runs it now.
 CREATE FUNCTION commandbus.request_decision(held commandbus.process, name text, event text, operator text, reason text,
     details jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -56,9 +60,7 @@ BEGIN
     VALUES (held.process_id, request_decision.event, held.current_step, request_decision.operator, session_user,
             jsonb_build_object('reason', reason, 'error_code', held.error_code) || details);
     UPDATE commandbus.process p
-    SET inbox_seq = held.inbox_seq + 1, updated_at = commandbus.now(),
-        wake_at = CASE WHEN p.lease_owner IS NOT NULL AND p.lease_until > statement_timestamp() THEN p.wake_at
-                       ELSE commandbus.now() END
+    SET inbox_seq = held.inbox_seq + 1, updated_at = commandbus.now(), wake_at = commandbus.now()
     WHERE p.process_id = held.process_id;
     PERFORM commandbus.wake_sleepers(held.domain || '__processes');
 END
