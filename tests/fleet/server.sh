@@ -6,6 +6,7 @@
 #   server_crash                 the kernel kills one of its processes; it comes back by itself
 
 # shellcheck shell=bash disable=SC2154 # sourced after lib.sh, whose variables these are
+# shellcheck source=tests/support/server_folder.sh
 . "$fleet_dir/../support/server_folder.sh"
 server_control=$fleet_dir/../../deploy/local/postgres
 
