@@ -3,9 +3,7 @@
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-seconds=60
-if [[ $instrumented == yes ]]; then seconds=30; fi
-seconds=${COMMANDBUS_FLEET_SECONDS:-$seconds}
+seconds=${COMMANDBUS_FLEET_SECONDS:-30}
 workers=(a b c d)
 
 # kill_for SECONDS [ARGUMENTS...]: one a second, started anew with these arguments.

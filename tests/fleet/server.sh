@@ -6,6 +6,8 @@
 #   server_crash                 the kernel kills one of its processes; it comes back by itself
 
 # shellcheck shell=bash disable=SC2154 # sourced after lib.sh, whose variables these are
+# shellcheck source=tests/support/server_folder.sh
+. "$fleet_dir/../support/server_folder.sh"
 server_control=$fleet_dir/../../deploy/local/postgres
 
 server_pid() { "$server_control" status --dir "$server_dir" | sed -n 's/.*pid \([0-9]*\),.*/\1/p'; }
@@ -36,8 +38,7 @@ guard_server() {
 
 with_server() {
     local code=0
-    server_dir=$(mktemp -d)
-    chmod 755 "$server_dir" # the server runs as another user when we are root
+    server_dir=$(server_folder "${TMPDIR:-/tmp}/fleet.XXXXXX")
     if ! COMMANDBUS_TEST_URL=$("$server_control" start --dir "$server_dir" 2>"$server_dir.log"); then
         echo "SKIPPED, all of it: no server of the test's own can be started here: $(tail -n 1 "$server_dir.log")"
         rm -rf "$server_dir" "$server_dir.log"
