@@ -6,6 +6,9 @@
 #include "clock.h"
 #include "engine.h"
 
+/* However much is due, replies of other instances, who may notify nobody, are looked for so often. */
+static const int64_t longest_without_replies_ns = 20000000;
+
 bool claimer_init(claimer *c, cb_worker *w, const claim_kind *kind, link_name link, size_t n,
                   cb_error *e)
 {
@@ -116,7 +119,10 @@ static claim_place *find_due(claimer *c, int64_t now, int64_t *until)
     for (size_t i = 0; i < c->n && !atomic_load(&c->worker->stopping); i++) {
         claim_place *p = &c->places[(c->turn + i) % c->n];
         if (is_due(c, p, now, until)) {
-            p->replies = p->replied || now >= p->sleep.poll_at;
+            p->replies = p->replied || now >= p->sleep.poll_at ||
+                         now - p->replies_at > longest_without_replies_ns;
+            if (p->replies)
+                p->replies_at = now;
             p->hinted = p->replied = false;
             p->look_by = 0;
             c->turn = (c->turn + i + 1) % c->n;

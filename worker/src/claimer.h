@@ -10,9 +10,10 @@
 
 /* What is claimed for: a domain's commands, or its processes. */
 typedef struct {
-    size_t domain; /* its index */
-    bool always;   /* to be looked at even when nothing is free: replies are to be delivered */
-    bool replies;  /* this look is also for replies: somebody hinted at some, or it is time */
+    size_t domain;      /* its index */
+    bool always;        /* to be looked at even when nothing is free: replies are to be delivered */
+    bool replies;       /* this look is also for replies: somebody hinted at some, or it is time */
+    int64_t replies_at; /* when the last such look was */
     sleeper sleep;
 
     /* Guarded by the claimer's mutex. */
