@@ -48,9 +48,14 @@ foreach(file IN LISTS files)
     string(APPEND table "    { ${version}, \"${CMAKE_MATCH_2}\", migration_${version} },\n")
 endforeach()
 
-file(WRITE ${OUT}.h "${head}#pragma once\n\n#include <stddef.h>\n\n#include \"sql.h\"\n
-extern const cb_sql_file ${PREFIX}_migrations[]; /* Ends with an entry whose text is NULL. */
-extern const size_t ${PREFIX}_migrations_count;\n\n${declarations}")
-file(WRITE ${OUT}.c "${head}#include \"${header}\"\n\n${arrays}const cb_sql_file
-    ${PREFIX}_migrations[] = {\n${table}    { 0, NULL, NULL },\n};
+# Who only asks needs nothing of what the migrations are made of.
+set(include "")
+if(count GREATER 0)
+    set(include "#include <stddef.h>\n\n#include \"sql.h\"\n\n")
+    string(PREPEND declarations "extern const cb_sql_file ${PREFIX}_migrations[]; /* Ends with an entry whose text is NULL. */
+extern const size_t ${PREFIX}_migrations_count;\n\n")
+    string(APPEND arrays "const cb_sql_file ${PREFIX}_migrations[] = {\n${table}    { 0, NULL, NULL },\n};
 const size_t ${PREFIX}_migrations_count = ${count};\n")
+endif()
+file(WRITE ${OUT}.h "${head}#pragma once\n\n${include}${declarations}")
+file(WRITE ${OUT}.c "${head}#include \"${header}\"\n\n${arrays}")

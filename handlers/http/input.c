@@ -1,0 +1,114 @@
+/* Checks of what commands bring. Values are in no message: they may be account numbers. */
+#include "input.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    LONGEST_TEXT = 200,
+    LONGEST_ACCOUNT = 34, /* as an IBAN */
+    LONGEST_REFERENCE = 64
+};
+
+static const char word_letters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+static cb_outcome check_texts(cb_context *ctx, const cb_fields *fields, const void *record)
+{
+    for (size_t i = 0; i < fields->n_fields; i++) {
+        const cb_field *f = &fields->fields[i];
+        if (f->type != CB_TEXT)
+            continue;
+        const char *text = *(char *const *)(const void *)((const char *)record + f->offset);
+        if (!text || !*text || strlen(text) > LONGEST_TEXT)
+            return cb_permanent(ctx, "INVALID_DATA", "\"%s\" must be a text of 1 to %d bytes",
+                                f->name, LONGEST_TEXT);
+    }
+    return CB_SUCCESS;
+}
+
+cb_outcome input_read(cb_context *ctx, const cb_fields *fields, void **ret)
+{
+    void *record = cb_fields_new(fields);
+    cb_error e = { 0 };
+
+    if (!record)
+        return cb_transient(ctx, "NO_MEMORY", "out of memory");
+    cb_outcome outcome = cb_fields_read(fields, record, cb_context_data(ctx), NULL, &e)
+                             ? check_texts(ctx, fields, record)
+                             : cb_permanent(ctx, "INVALID_DATA", "%s", e.message);
+    if (outcome == CB_SUCCESS)
+        *ret = record;
+    else
+        cb_fields_free(fields, record);
+    return outcome;
+}
+
+cb_outcome input_money(cb_context *ctx, const char *amount, const char *currency)
+{
+    cb_money money;
+    cb_error e = { 0 };
+
+    if (cb_currency_exponent(currency) < 0)
+        return cb_permanent(ctx, "INVALID_CURRENCY", "ISO 4217 has no such currency");
+    if (!cb_money_parse(amount, currency, &money, &e))
+        return cb_permanent(ctx, "INVALID_AMOUNT",
+                            "the amount must be digits, at most %d of them behind the point",
+                            cb_currency_exponent(currency));
+    return money.minor > 0 ? CB_SUCCESS
+                           : cb_permanent(ctx, "INVALID_AMOUNT", "the amount must be above 0");
+}
+
+static bool is_word(const char *text, size_t longest)
+{
+    size_t n = strspn(text, word_letters);
+
+    return n > 0 && n <= longest && !text[n];
+}
+
+cb_outcome input_account(cb_context *ctx, const char *name, const char *account)
+{
+    return is_word(account, LONGEST_ACCOUNT)
+               ? CB_SUCCESS
+               : cb_permanent(ctx, "INVALID_ACCOUNT", "%s must be 1 to %d letters, digits, - and _",
+                              name, LONGEST_ACCOUNT);
+}
+
+cb_outcome input_reference(cb_context *ctx, const char *name, const char *reference)
+{
+    return is_word(reference, LONGEST_REFERENCE)
+               ? CB_SUCCESS
+               : cb_permanent(ctx, "INVALID_REFERENCE",
+                              "%s must be 1 to %d letters, digits, - and _", name,
+                              LONGEST_REFERENCE);
+}
+
+/* strptime alone would take "2030-1-1" and the 31st of February. */
+static bool is_day(const char *text)
+{
+    struct tm day = { 0 };
+    const char *end = strptime(text, "%Y-%m-%d", &day);
+    char again[16];
+
+    if (!end || *end)
+        return false;
+    day.tm_hour = 12;
+    timegm(&day);
+    return strftime(again, sizeof again, "%Y-%m-%d", &day) && strcmp(again, text) == 0;
+}
+
+cb_outcome input_value_date(cb_context *ctx, const char *day)
+{
+    time_t latest_place = time(NULL) - (time_t)12 * 3600; /* UTC-12 */
+    struct tm now;
+    char today[16];
+
+    if (!is_day(day))
+        return cb_permanent(ctx, "INVALID_VALUE_DATE", "valueDate must be a day: 2030-01-31");
+    gmtime_r(&latest_place, &now);
+    strftime(today, sizeof today, "%Y-%m-%d", &now);
+    return strcmp(day, today) >= 0
+               ? CB_SUCCESS
+               : cb_business_rule(ctx, "VALUE_DATE_PAST", "the value date is over");
+}

@@ -1,0 +1,39 @@
+/* The payment network: confirms each submitted payment at four levels, L1 to L4, through commandbus.respond. SIM.2
+ *
+ * One outcome for each wait. A failure is an answer too, and the last one. A level that stays silent (timeout) or goes to a
+ * person (pending) holds up those behind it until somebody has answered it with `commandbus process respond`. */
+#ifndef SIMULATOR_NETWORK_H
+#define SIMULATOR_NETWORK_H
+
+#include "database.h"
+#include "places.h"
+
+enum {
+    LEVELS = 4,
+    LONGEST_MODEL = 20
+};
+
+typedef struct {
+    cb_uuid process_id, command_id;
+    char execution_model[LONGEST_MODEL + 1];
+} submission;
+
+typedef struct network network;
+
+typedef struct {
+    uint64_t seed;
+    places *places;     /* borrowed, as all of these */
+    database *database; /* with one behind it, if anything is submitted */
+} network_options;
+
+bool network_start(const network_options *options, network **ret, cb_error *e) CB_NODISCARD;
+/* Ends its thread; payments under way are forgotten. NULL is fine. */
+void network_stop(network *n);
+
+/* False without memory. */
+bool network_submit(network *n, const submission *s);
+/* {"sent": {"ok": …}, "waiting", "refused"} */
+json_object *network_json(network *n);
+void network_reset(network *n);
+
+#endif
