@@ -1,4 +1,4 @@
-/* What the processes of PROCESS_STEP share: requests and takes of their command steps, responses, the deadline. */
+/* What the processes of PROCESS_STEP share: their command steps, responses and deadline. */
 #ifndef PAYMENTS_CALLS_H
 #define PAYMENTS_CALLS_H
 
@@ -6,8 +6,11 @@
 
 #include "payment.h"
 
-cb_request_fn request_risk, request_fx, request_submit;
-cb_take_fn take_risk, take_fx, take_submit;
+/* bookRisk, and awaitRiskApproval if a person has to decide; RISK_DECLINED when the answer is no. */
+cb_flow call_clear_risk(cb_process *p, payment *pay);
+cb_flow call_book_fx(cb_process *p);
+cb_flow call_submit(cb_process *p);
+cb_take_fn take_submit;
 
 /* riskApproval {"status": "APPROVED"|"DECLINED", "reason"}, L1 … L4 {"reference"} or {"error", "message"}. */
 enum {

@@ -25,12 +25,13 @@ enum {
     RELEASE_FX,
 };
 
-#define AWAIT(n, ms) \
-    { "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, .timeout_ms = (ms) }
-#define MARK(step, ...)                                                               \
-    {                                                                                 \
-        step, .command_type = "UpdatePaymentStatus", .request = &mark_request_fields, \
-              __VA_ARGS__                                                             \
+#define AWAIT(n, ms)                                                                       \
+    {                                                                                      \
+        "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, .timeout_ms = (ms) \
+    }
+#define MARK(step, ...)                                                                           \
+    {                                                                                             \
+        step, .command_type = "UpdatePaymentStatus", .request = &mark_request_fields, __VA_ARGS__ \
     }
 
 static const cb_manager_step steps[] = {
@@ -38,8 +39,8 @@ static const cb_manager_step steps[] = {
     [BOOK_RISK] = { "bookRisk", .command_type = "BookRisk", .domain = "risk", .max_attempts = 3,
                     .request = &risk_request_fields, .reply = &risk_reply_fields,
                     .compensation = RELEASE_RISK },
-    [AWAIT_APPROVAL] = { "awaitRiskApproval", .response = "riskApproval",
-                         .reply = &approval_fields, .timeout_ms = CB_HOURS(2) },
+    [AWAIT_APPROVAL] = { "awaitRiskApproval", .response = "riskApproval", .reply = &approval_fields,
+                         .timeout_ms = CB_HOURS(2) },
     [BOOK_FX] = { "bookFx", .command_type = "BookFx", .domain = "fx", .max_attempts = 2,
                   .request = &fx_request_fields, .reply = &fx_reply_fields,
                   .compensation = RELEASE_FX },

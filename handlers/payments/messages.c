@@ -1,6 +1,7 @@
 /* Tables of the messages, and the way between them and the payment. */
 #include "messages.h"
 
+#include <json-c/linkhash.h>
 #include <string.h>
 
 #define MESSAGE(table, T, ...)                              \
@@ -9,8 +10,7 @@
 #define TEXT(T, member, name) CB_FIELD_AS(T, member, CB_TEXT, name)
 
 MESSAGE(risk_request_fields, risk_request, TEXT(risk_request, amount, "amount"),
-        TEXT(risk_request, currency, "currency"),
-        TEXT(risk_request, debit_account, "debitAccount"),
+        TEXT(risk_request, currency, "currency"), TEXT(risk_request, debit_account, "debitAccount"),
         TEXT(risk_request, credit_account, "creditAccount"));
 MESSAGE(risk_reply_fields, risk_reply, TEXT(risk_reply, reference, "reference"),
         TEXT(risk_reply, status, "status"), CB_FIELD(risk_reply, score, CB_INT));
@@ -27,7 +27,8 @@ MESSAGE(submit_request_fields, submit_request, TEXT(submit_request, amount, "amo
         TEXT(submit_request, value_date, "valueDate"),
         TEXT(submit_request, execution_model, "executionModel"));
 MESSAGE(submit_reply_fields, submit_reply, TEXT(submit_reply, reference, "reference"));
-MESSAGE(mark_request_fields, mark_request, CB_FIELD_AS(mark_request, payment_id, CB_UUID, "paymentId"),
+MESSAGE(mark_request_fields, mark_request,
+        CB_FIELD_AS(mark_request, payment_id, CB_UUID, "paymentId"),
         CB_FIELD_ENUM(mark_request, status, payment_statuses),
         CB_FIELD_AS(mark_request, debit_amount, CB_DECIMAL, "debitAmount"),
         TEXT(mark_request, debit_currency, "debitCurrency"),

@@ -11,15 +11,15 @@ const char *const risk_statuses[] = { "NONE", "APPROVED", "PENDING", "DECLINED",
 
 const char *const payment_redact[] = { "debitAccount", "creditAccount", NULL };
 
-#define ENUM_AS(member, values, name)                                                       \
-    {                                                                                       \
+#define ENUM_AS(member, values, name)                                                        \
+    {                                                                                        \
         (name), CB_ENUM, offsetof(payment, member), sizeof(((payment *)0)->member), (values) \
     }
 #define FIELD(member, type, name) CB_FIELD_AS(payment, member, type, name)
-#define LEVEL(i, prefix)                                                       \
-    FIELD(level[i].received, CB_BOOL, prefix "Received"),                      \
-        FIELD(level[i].reference, CB_TEXT, prefix "Reference"),                \
-        FIELD(level[i].error_code, CB_TEXT, prefix "ErrorCode"),               \
+#define LEVEL(i, prefix)                                         \
+    FIELD(level[i].received, CB_BOOL, prefix "Received"),        \
+        FIELD(level[i].reference, CB_TEXT, prefix "Reference"),  \
+        FIELD(level[i].error_code, CB_TEXT, prefix "ErrorCode"), \
         FIELD(level[i].error_message, CB_TEXT, prefix "ErrorMessage")
 
 static const cb_field list[] = {
@@ -61,8 +61,8 @@ void payment_begin(payment *p, const char *process_id)
         snprintf(p->process_id.text, sizeof p->process_id.text, "%s", process_id);
     if (process_id && !p->payment_id.text[0])
         p->payment_id = p->process_id;
-    p->fx_required =
-        p->debit_currency && p->credit_currency && strcmp(p->debit_currency, p->credit_currency) != 0;
+    p->fx_required = p->debit_currency && p->credit_currency &&
+                     strcmp(p->debit_currency, p->credit_currency) != 0;
     if (!p->fx_required && p->original_credit_amount.digits == 0)
         p->original_credit_amount = p->debit_amount;
 }
@@ -95,7 +95,7 @@ static bool is_account(const char *text)
     size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i++) {
-        if (!isalnum((unsigned char)text[i]) && !strchr("-_.", text[i]))
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_", text[i]))
             return false;
     }
     return n > 0 && n <= 34;
@@ -112,8 +112,8 @@ static bool check_presence(const payment *p, const char **code, cb_error *e)
     const struct {
         const char *name, *value;
     } wanted[] = {
-        { "debitAccount", p->debit_account },     { "creditAccount", p->credit_account },
-        { "debitCurrency", p->debit_currency },   { "creditCurrency", p->credit_currency },
+        { "debitAccount", p->debit_account },   { "creditAccount", p->credit_account },
+        { "debitCurrency", p->debit_currency }, { "creditCurrency", p->credit_currency },
         { "valueDate", p->value_date },
     };
 
@@ -134,7 +134,7 @@ bool payment_check(const payment *p, const char **code, cb_error *e)
         return false;
     if (!is_account(p->debit_account) || !is_account(p->credit_account))
         return wrong(code, "INVALID_ACCOUNT", e,
-                     "an account is 1 to 34 letters, digits, '-', '_' and '.'");
+                     "an account is 1 to 34 letters, digits, '-' and '_'");
     if (strcmp(p->debit_account, p->credit_account) == 0)
         return wrong(code, "SAME_ACCOUNT", e, "debitAccount and creditAccount are the same");
     if (cb_currency_exponent(p->debit_currency) < 0 || cb_currency_exponent(p->credit_currency) < 0)

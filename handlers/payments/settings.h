@@ -2,11 +2,11 @@
 #ifndef PAYMENTS_SETTINGS_H
 #define PAYMENTS_SETTINGS_H
 
-#include <commandbus/module.h>
+#include "http_client.h"
 
 typedef struct {
-    char *database_url; /* of the tables [the worker's] */
-    char *gateway_url;  /* where payments go [http://127.0.0.1:8080] */
+    char *database_url;   /* of the tables: database-url [the worker's] */
+    http_client *gateway; /* where payments go: url, ca-file */
 } payments_settings;
 
 extern payments_settings settings;

@@ -10,14 +10,9 @@
 #include "mark.h"
 #include "processes.h"
 
-static bool is_decided(const void *state)
-{
-    return ((const payment *)state)->risk_decision != RISK_NONE;
-}
-
-#define RECEIVED(n)                                         \
-    static bool l##n##_received(const void *state)          \
-    {                                                       \
+#define RECEIVED(n)                                             \
+    static bool l##n##_received(const void *state)              \
+    {                                                           \
         return ((const payment *)state)->level[(n)-1].received; \
     }
 
@@ -42,21 +37,6 @@ static const char *or_none(const char *text)
     return text ? text : "no reason given";
 }
 
-static cb_flow clear_risk(cb_process *p, payment *pay)
-{
-    CB_DO(cb_command_step(p, "bookRisk", request_risk, take_risk, .domain = "risk",
-                          .command_type = "BookRisk", .max_attempts = 3,
-                          .compensate_command = "ReleaseRisk"));
-    if (pay->pending_approval) {
-        CB_DO(cb_wait(p, "awaitRiskApproval", is_decided, .timeout_ms = CB_HOURS(2)));
-        pay->risk_status = pay->risk_decision;
-        pay->risk_approved = pay->risk_decision == RISK_APPROVED;
-    }
-    if (pay->risk_status == RISK_DECLINED)
-        return cb_business_failure(p, "RISK_DECLINED", "%s", or_none(pay->risk_reason));
-    return CB_NEXT;
-}
-
 static cb_flow confirm(cb_process *p, const payment *pay)
 {
     for (int i = 0; i < LEVELS; i++) {
@@ -76,14 +56,11 @@ static cb_flow execute(cb_process *p, void *state)
     payment_begin(pay, cb_process_id(p));
     CB_DO(cb_step(p, "updateStatusProcessing", mark_processing, .max_attempts = 5,
                   .retry_delay_ms = CB_SECONDS(2), .compensate = mark_cancelled));
-    CB_DO(clear_risk(p, pay));
+    CB_DO(call_clear_risk(p, pay));
     if (pay->fx_required)
-        CB_DO(cb_command_step(p, "bookFx", request_fx, take_fx, .domain = "fx",
-                              .command_type = "BookFx", .max_attempts = 2,
-                              .compensate_command = "ReleaseFx"));
+        CB_DO(call_book_fx(p));
     pay->submitted = true;
-    CB_DO(cb_command_step(p, "submitPayment", request_submit, take_submit, .domain = "payments",
-                          .command_type = "SubmitPayment", .max_attempts = 1));
+    CB_DO(call_submit(p));
     CB_DO(confirm(p, pay));
     CB_DO(cb_step(p, "updateStatusComplete", mark_complete, .max_attempts = 5,
                   .retry_delay_ms = CB_SECONDS(2)));
