@@ -249,4 +249,44 @@ test_when_nobody_answers_downstream_nothing_is_lost() {
     stop_worker api
 }
 
+# DESIGN 3, "Roles": the login of a worker that pays is a worker's, and no more than that.
+test_the_role_of_workers_is_enough_to_pay() {
+    prepare
+    start_simulator
+    [[ $url =~ ^postgresql://[^@]*@(.*)$ ]] || fail 'the server has no URL with a user'
+    login=${database}_login
+    sql "CREATE ROLE $login LOGIN PASSWORD 'of-the-test' IN ROLE commandbus_worker"
+    trap 'code=$?; set +e; sql "DROP OWNED BY $login"; sql "DROP ROLE IF EXISTS $login"; (exit "$code"); end_test' EXIT
+    start_ready api --set database.url="postgresql://$login:of-the-test@${BASH_REMATCH[1]}"
+    submit as-worker
+    expect_http 202
+    "$COMMANDBUS_BIN" process start PaymentManager --quiet --state '{"debitAccount": "ACC-1", "creditAccount": "ACC-2",
+        "debitAmount": "100.00", "debitCurrency": "EUR", "creditCurrency": "USD", "valueDate": "2099-01-05"}' >/dev/null
+    wait_until "(SELECT count(*) FROM payments.payment WHERE status = 'COMPLETE') = 2" 60
+    http_ask api GET "/api/payments/$(sql "SELECT process_id FROM commandbus.process WHERE process_type = 'PaymentStep'")/status"
+    expect_http 200 .status COMPLETED
+    stop_worker api
+    if grep -E 'level=(warn|error)' "$work/api.log"; then fail 'it has complaints'; fi
+    if psql -XqAt -d "postgresql://$login:of-the-test@${BASH_REMATCH[1]}" -c "SELECT payments.resolve_approval(gen_random_uuid(), true, 'me')" 2>/dev/null; then
+        fail 'a worker may approve'
+    fi
+}
+
+# SIM.2, SIM.3: what waits for a person, resolved as people do; a restart of the database in between.
+test_a_pending_payment_is_resolved_by_a_person() {
+    local id
+    prepare
+    start_simulator
+    behave risk '{"pending": 100}'
+    start_ready api
+    submit pending
+    id=$(field .processId)
+    wait_until "(SELECT current_wait FROM commandbus.process) = 'awaitRiskApproval'" 30
+    same "$(sql 'SELECT concat_ws($$ $$, process_id, level, execution_model, status) FROM payments.pending_approval')" "$id RISK PROCESS_STEP PENDING"
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'commandbus-payments'" >/dev/null
+    same "$(sql "SELECT payments.resolve_approval('$id', true, 'ada')")" t
+    wait_until "(SELECT status FROM payments.payment) = 'COMPLETE'" 30
+    stop_worker api
+}
+
 run_tests "$@"
