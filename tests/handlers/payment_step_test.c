@@ -273,7 +273,7 @@ Test(payment_step, an_error_of_any_level_releases_everything)
 {
     for (int level = 1; level <= 4; level++) {
         cb_uuid id = payer_confirmed(&s, "USD", level - 1);
-        char expected[40], field[20];
+        char expected[40], field[32];
 
         payer_confirm(&s, id, level, "{\"error\": \"AC04\", \"message\": \"closed account\"}");
         payer_release(&s, "fx", "ReleaseFx");
