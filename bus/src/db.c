@@ -77,6 +77,11 @@ bool cb_db_is_lost(const cb_db *db)
     return db->lost;
 }
 
+PGconn *cb_db_conn(cb_db *db)
+{
+    return db->lost ? NULL : db->conn;
+}
+
 int cb_db_socket(const cb_db *db)
 {
     return db->lost ? -1 : PQsocket(db->conn);

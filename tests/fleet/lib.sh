@@ -7,6 +7,7 @@
 #   start_worker NAME [ARGUMENTS...]    a worker; its log is $work/NAME.log
 #   wait_ready NAME                     until /readyz says so
 #   stop_worker NAME [CODE]             SIGTERM, and the exit code that is expected (0)
+#   http_ask NAME METHOD PATH [BODY [HEADER...]], expect_http STATUS [JQ VALUE]
 #   kill_worker NAME [SIGNAL]           SIGKILL, or another one
 #   send_commands N TYPE DATA [MORE]    MORE: further arguments of commandbus.send()
 #   wait_until CONDITION SECONDS        SQL, looked at every 50 ms
@@ -167,6 +168,31 @@ http_get() {
         cat <&3' "${worker_port[$1]}" "$2" 2>/dev/null) || return 0
     if [[ $reply =~ ^HTTP/1\.[01]\ ([0-9]+) ]]; then http_status=${BASH_REMATCH[1]}; fi
     http_body=$(sed '1,/^\r*$/d' <<<"$reply")
+}
+
+# http_ask NAME METHOD PATH [BODY [HEADER...]]: a JSON body, if any; status and body as http_get gives them. A route may
+# take its time: nobody hangs up before half a minute.
+http_ask() {
+    local name=$1 method=$2 path=$3 body=${4:-} reply request
+    shift $(($# < 4 ? $# : 4))
+    request="$method $path HTTP/1.1"$'\r\nHost: x\r\nConnection: close\r\n'
+    if [[ -n $body ]]; then
+        request+=$'Content-Type: application/json\r\nContent-Length: '$(printf %s "$body" | wc -c)$'\r\n'
+    fi
+    if (($#)); then request+=$(printf '%s\r\n' "$@")$'\n'; fi
+    request+=$'\r\n'$body
+    http_status=0 http_body='' http_headers=''
+    # shellcheck disable=SC2016 # for the inner shell
+    reply=$(timeout 30 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf %s "$1" >&3 && cat <&3' \
+        "${worker_port[$name]}" "$request" 2>/dev/null) || return 0
+    if [[ $reply =~ ^HTTP/1\.[01]\ ([0-9]+) ]]; then http_status=${BASH_REMATCH[1]}; fi
+    http_headers=$(sed '/^\r*$/,$d' <<<"$reply" | tr -d '\r')
+    http_body=$(sed '1,/^\r*$/d' <<<"$reply")
+}
+# expect_http STATUS [JQ VALUE]: what the last request came to.
+expect_http() {
+    same "$http_status" "$1" "the status ($http_body)"
+    if (($# > 1)); then same "$(jq -r "$2" <<<"$http_body")" "$3" "$2 of $http_body"; fi
 }
 
 # wait_http NAME STATUS [SECONDS]: until /readyz answers so.

@@ -133,7 +133,7 @@ Test(set, that_was_freed_can_be_loaded_again)
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
     expect_refused(broken, "wrong_abi",
-                   "/wrong_abi.so was built for ABI 4, this worker speaks 3: "
+                   "/wrong_abi.so was built for ABI 5, this worker speaks 4: "
                    "rebuild it against commandbus 0.");
 }
 
@@ -152,6 +152,8 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
         { "no_handlers", "has no handlers" },
         { "no_type", "handler 2 of set 'no_type' has no command type" },
         { "no_function", "command type 'Hollow' of set 'no_function' has no function" },
+        { "bad_route", "route 2 of set 'bad_route', GET /bad{id}, needs a method, a path such as "
+                       "/api/things/{id}" },
         { "no_manifest", "is no handler set: it has no symbol cb_module_manifest" },
         { "undefined_symbol", "undefined symbol: cb_of_another_version" },
     };

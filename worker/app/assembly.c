@@ -87,14 +87,15 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     for (size_t i = 0; i < c->n_domains; i++)
         most += c->domains[i].n_handlers;
     a->sets = calloc(most, sizeof *a->sets);
+    a->loaded = calloc(most, sizeof *a->loaded);
     a->modules = calloc(most, sizeof *a->modules);
     a->domains = calloc(c->n_domains + 1, sizeof *a->domains);
     a->fleet_limits = calloc(c->n_domains + 1, sizeof *a->fleet_limits);
     a->sends_to = calloc(c->n_steps + 1, sizeof *a->sends_to);
     a->routes = calloc(c->n_steps + 1, sizeof *a->routes);
     a->settings = calloc(c->n_processes + 1, sizeof *a->settings);
-    return (a->sets && a->modules && a->domains && a->fleet_limits && a->sends_to && a->routes &&
-            a->settings) ||
+    return (a->sets && a->loaded && a->modules && a->domains && a->fleet_limits && a->sends_to &&
+            a->routes && a->settings) ||
            cb_fail(e, CB_MEMORY, "out of memory");
 }
 
@@ -227,6 +228,7 @@ void assembly_done(assembly *a)
     for (size_t i = 0; i < a->n_sets; i++)
         cb_set_free(a->sets[i]);
     free(a->sets);
+    free(a->loaded);
     free(a->modules);
     free(a->domains);
     free(a->sends_to);

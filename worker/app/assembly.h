@@ -12,6 +12,7 @@
 typedef struct {
     cb_worker_options worker; /* points into the rest of this struct and into the configuration */
     cb_set **sets;            /* each file once, however many domains use it */
+    const cb_module **loaded; /* the modules of the same sets, for their routes */
     size_t n_sets;
     cb_worker_domain_options *domains;
     const cb_module **modules; /* of all domains, one after another */

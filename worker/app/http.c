@@ -1,5 +1,5 @@
-/* The HTTP server: libmicrohttpd with one thread that polls. Small limits, since all that comes are
- * probes and scrapes. */
+/* The HTTP server: libmicrohttpd with one thread that polls. It never waits for a route: see http_api.c. Small limits,
+ * since what comes are probes, scrapes and small requests. */
 #include "http.h"
 
 #include <microhttpd.h>
@@ -7,11 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "http_api.h"
 #include "http_listen.h"
+#include "http_reply.h"
 #include "http_route.h"
 #include "http_token.h"
 
-#define MOST_CONNECTIONS  64u
+#define MOST_CONNECTIONS  256u
 #define IDLE_SECONDS      5u
 #define CONNECTION_MEMORY ((size_t)8 * 1024)
 #define STACK_BYTES       ((size_t)256 * 1024)
@@ -19,6 +21,7 @@
 struct http {
     struct MHD_Daemon *daemon;
     http_source source;
+    api *api;    /* or NULL */
     char *token; /* or NULL */
     char address[HTTP_ADDRESS_MOST];
 };
@@ -33,6 +36,7 @@ static void answer(const http *h, struct MHD_Connection *connection, const char 
     } else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
                strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         http_answer_text(ret, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+        strcpy(ret->allow, "GET, HEAD");
     } else if (route->guarded && h->token &&
                !http_token_matches(h->token,
                                    MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -43,51 +47,39 @@ static void answer(const http *h, struct MHD_Connection *connection, const char 
     }
 }
 
-/* Headers that a status needs. */
-static const struct {
-    unsigned status;
-    const char *name, *value;
-} extra_headers[] = {
-    { MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW, "GET, HEAD" },
-    { MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer" },
-};
-
 static enum MHD_Result respond(void *arg, struct MHD_Connection *connection, const char *path,
                                const char *method, const char *version, const char *upload,
                                size_t *upload_size, void **state)
 {
+    http *h = arg;
     http_answer a = { 0 };
 
-    (void)version, (void)upload, (void)upload_size, (void)state;
-    answer(arg, connection, path, method, &a);
-    if (!a.body)
-        return MHD_NO; /* no memory: the connection is closed */
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(strlen(a.body), a.body, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
-        free(a.body);
-        return MHD_NO;
+    (void)version;
+    if (h->api && !http_route_find(path)) {
+        const http_api routes = { h->api, h->token, &h->source };
+        return http_api_respond(&routes, connection, path, method, upload, upload_size, state);
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a.type);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    for (size_t i = 0; i < sizeof extra_headers / sizeof *extra_headers; i++) {
-        if (extra_headers[i].status == a.status)
-            MHD_add_response_header(response, extra_headers[i].name, extra_headers[i].value);
-    }
-    enum MHD_Result result = MHD_queue_response(connection, a.status, response);
-    MHD_destroy_response(response);
-    return result;
+    answer(h, connection, path, method, &a);
+    return http_reply(connection, &a);
+}
+
+static void completed(void *arg, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode how)
+{
+    (void)arg, (void)connection, (void)how;
+    api_call_free(*state);
+    *state = NULL;
 }
 
 /* Adopts the socket: it is closed with the server, or here. */
 static bool start_adopt(http *h, int fd, cb_error *e)
 {
-    h->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, respond,
-                                 h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                                 MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-                                 MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES,
-                                 MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+    h->daemon = MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        respond, h, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE,
+        STACK_BYTES, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (h->daemon)
         return true;
     close(fd);
@@ -99,8 +91,11 @@ bool http_open(const http_options *options, http **ret, cb_error *e)
     OWNED(http) h = calloc(1, sizeof *h);
     int fd = -1;
 
-    if (!h)
+    if (!h) {
+        api_free(options->api);
         return cb_fail(e, CB_MEMORY, "out of memory");
+    }
+    h->api = options->api;
     h->source = options->source;
     if (options->token_file && !http_token_read(options->token_file, &h->token, e))
         return false;
@@ -120,7 +115,11 @@ void http_free(http *h)
     if (!h)
         return;
     if (h->daemon)
+        close(MHD_quiesce_daemon(h->daemon)); /* nobody new; a connection of old gets STOPPING */
+    api_stop(h->api);                         /* nothing is suspended any more */
+    if (h->daemon)
         MHD_stop_daemon(h->daemon);
+    api_free(h->api);
     free(h->token);
     free(h);
 }

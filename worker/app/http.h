@@ -1,4 +1,4 @@
-/* Health and metrics over HTTP, on one thread of its own. */
+/* Health and metrics over HTTP, on one thread of its own, and the routes of handler sets, on others. */
 #ifndef APP_HTTP_H
 #define APP_HTTP_H
 
@@ -14,22 +14,26 @@ typedef struct {
     void *arg;                                           /* borrowed */
 } http_source;
 
-/* Borrowed for the call, except for what the source says. */
+struct api;
+
+/* Borrowed for the call, except for what the source says, and the api. */
 typedef struct {
-    const char *bind;       /* an IPv4 or IPv6 address */
-    int port;               /* 0: any that is free */
-    const char *token_file; /* who reads /metrics must know what it holds; NULL: anybody may */
+    const char *bind; /* an IPv4 or IPv6 address */
+    int port;         /* 0: any that is free */
+    const char *
+        token_file; /* who reads /metrics or asks a route must know what it holds; NULL: anybody may */
     http_source source;
+    struct api *api; /* routes of handler sets; belongs to the server from then on. NULL: none */
 } http_options;
 
 typedef struct http http;
 
-/* Listens and answers from then on. CB_MISUSE for an address that is none or not ours, a port in use
+/* Listens and answers from then on; options->api is adopted even when it fails. CB_MISUSE for an address that is none or not ours, a port in use
  * and a token that cannot be read. */
 bool http_open(const http_options *options, http **ret, cb_error *e) CB_NODISCARD;
 /* "127.0.0.1:9464" or "[::1]:9464". Borrowed. */
 const char *http_address(const http *h);
-/* Ends its thread first: the source is not asked any more. */
+/* Waits for routes that run, then ends its threads: the source is not asked any more. */
 void http_free(http *h);
 DEFINE_OWNED(http, http_free)
 

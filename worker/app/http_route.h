@@ -4,10 +4,14 @@
 
 #include "http.h"
 
+/* Room for the methods of one path. */
+#define HTTP_ALLOW_MOST 64
+
 typedef struct {
     unsigned status;
-    const char *type; /* Content-Type; static */
-    char *body;       /* allocated; NULL when there was no memory */
+    const char *type;            /* Content-Type; static */
+    char *body;                  /* allocated; NULL when there was no memory */
+    char allow[HTTP_ALLOW_MOST]; /* the Allow header of a 405, else "" */
 } http_answer;
 
 typedef struct {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api.h"
 #include "assembly.h"
 #include "drain.h"
 #include "http.h"
@@ -46,6 +47,25 @@ static bool metrics(void *arg, char **ret, cb_error *e)
 
 /* ---- start ---- */
 
+/* Routes are served beside whatever else the instance does. */
+static bool open_api(app *a, api **ret, cb_error *e)
+{
+    assembly *parts = &a->parts;
+
+    if (!a->config->http_api)
+        return true;
+    for (size_t i = 0; i < parts->n_sets; i++)
+        parts->loaded[i] = cb_set_module(parts->sets[i]);
+    return api_open(&(api_options){ .modules = parts->loaded,
+                                    .n_modules = parts->n_sets,
+                                    .database_url = a->config->database_url,
+                                    .steps = parts->routes,
+                                    .n_steps = a->config->n_steps,
+                                    .settings = parts->settings,
+                                    .n_settings = a->config->n_processes },
+                    ret, e);
+}
+
 static bool open_http(app *a, cb_error *e)
 {
     http_options options = { .bind = a->config->http_bind,
@@ -53,7 +73,7 @@ static bool open_http(app *a, cb_error *e)
                              .token_file = a->config->http_token_file,
                              .source = { is_ready, metrics, a } };
 
-    return options.port == 0 || http_open(&options, &a->http, e);
+    return options.port == 0 || (open_api(a, &options.api, e) && http_open(&options, &a->http, e));
 }
 
 /* Told after the start and not before: a refusal is then all there is to read. */

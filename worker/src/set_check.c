@@ -71,6 +71,45 @@ static bool check_handler(const cb_module *m, size_t i, const char *place, cb_er
     return true;
 }
 
+/* "/a/{b}/c": no empty part, braces around whole parts only. */
+static bool is_path(const char *path)
+{
+    size_t named = 0;
+
+    if (path[0] != '/')
+        return false;
+    for (const char *part = path; *part == '/';) {
+        size_t length = strcspn(++part, "/");
+        bool is_named = length > 2 && part[0] == '{' && part[length - 1] == '}';
+        size_t plain = strcspn(part + is_named, "/{}") + 2u * is_named;
+        named += is_named;
+        if (length == 0 || plain != length || named > CB_ROUTE_PARTS)
+            return false;
+        part += length;
+    }
+    return true;
+}
+
+static bool is_method(const char *method)
+{
+    size_t length = strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    return length > 0 && method[length] == '\0';
+}
+
+static bool check_route(const cb_module *m, size_t i, const char *place, cb_error *e)
+{
+    const cb_route *r = &m->routes[i];
+
+    if (r->method && is_method(r->method) && r->path && is_path(r->path) && r->answer)
+        return true;
+    return cb_fail(e, CB_MISUSE,
+                   "%.300s: route %zu of set '%s', %.10s %.60s, needs a method, a path such as "
+                   "/api/things/{id} with at most %d parts in braces, and a function",
+                   place, i + 1, m->name, r->method ? r->method : "", r->path ? r->path : "",
+                   CB_ROUTE_PARTS);
+}
+
 bool set_check(const cb_module *m, const char *place, const char *name, cb_error *e)
 {
     if (!check_abi(m, place, e) || !check_name(m, place, name, e))
@@ -82,6 +121,10 @@ bool set_check(const cb_module *m, const char *place, const char *name, cb_error
                        place, m->name);
     for (size_t i = 0; i < m->n_handlers; i++) {
         if (!check_handler(m, i, place, e))
+            return false;
+    }
+    for (size_t i = 0; i < m->n_routes; i++) {
+        if (!check_route(m, i, place, e))
             return false;
     }
     return true;

@@ -20,6 +20,7 @@
 #include <commandbus/purge.h>
 #include <commandbus/query.h>
 #include <commandbus/receive.h>
+#include <commandbus/route.h>
 #include <commandbus/send.h>
 #include <commandbus/settle.h>
 #include <commandbus/tsq.h>

@@ -35,6 +35,10 @@ CB_API bool cb_db_is_lost(const cb_db *db);
 /* The file descriptor of the connection, for poll; -1 when lost. */
 CB_API int cb_db_socket(const cb_db *db);
 
+/* libpq's connection, for statements of yours beside the bus's, such as on tables of a handler set. Borrowed, until the
+ * next reconnect; NULL when lost. Leave it as it was: no transaction, no session settings. */
+CB_API struct pg_conn *cb_db_conn(cb_db *db);
+
 /* A transaction around several calls, for example two sends that must both happen. */
 CB_API bool cb_db_begin(cb_db *db, cb_error *e) CB_NODISCARD;
 /* Fails also when a statement before had failed and the server rolled back instead. */

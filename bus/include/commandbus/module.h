@@ -11,10 +11,11 @@
 
 #include <commandbus/error.h>
 #include <commandbus/handler.h>
+#include <commandbus/route.h>
 #include <stdint.h>
 
 /* Grows when a manifest or a context of one version would be misread by another. */
-#define CB_MODULE_ABI 3u
+#define CB_MODULE_ABI 4u
 
 struct cb_process_type; /* commandbus/process.h */
 
@@ -38,6 +39,8 @@ typedef struct {
     size_t n_handlers;
     const struct cb_process_type *const *processes; /* process types, beside the handlers */
     size_t n_processes;
+    const cb_route *routes; /* HTTP, under features.http-api */
+    size_t n_routes;
     /* Called once after loading, before open(): takes the settings, and refuses with false the ones it does not
      * know. Without it a set takes none. May be NULL. */
     bool (*configure)(const cb_module_config *config, cb_error *e);

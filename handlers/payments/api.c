@@ -1,0 +1,272 @@
+/* The payments API (SIM.5).
+ *
+ *     POST /api/payments {"debitAccount", "creditAccount", "amount", "debitCurrency", "creditCurrency", "valueDate"}
+ *          Idempotency-Key: …
+ *     GET  /api/payments/{processId}/status
+ *
+ * The key makes the process's id: who asks again with it hears how the payment is, and nothing new is started. A crash
+ * between the payment's row and its process is mended by asking again. */
+#include <commandbus/run.h>
+#include <json-c/json_tokener.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers.h"
+#include "mark.h"
+#include "processes.h"
+
+DEFINE_OWNED(PGresult, PQclear)
+
+static const char cutoff[] = "4 hours";
+
+/* Of the ids that Idempotency-Keys make. */
+static const cb_uuid key_space = { "5a0d9a4e-3b1c-5d0f-9f55-7a6f7d4c2b10" };
+
+enum {
+    LONGEST_KEY = 200
+};
+
+static void drop_payment(payment **p)
+{
+    cb_fields_free(&payment_fields, *p);
+}
+
+/* ---- what was asked ---- */
+
+typedef struct {
+    char *debit_account, *credit_account, *amount, *debit_currency, *credit_currency, *value_date;
+} payment_request;
+
+#define TEXT(member, name) CB_FIELD_AS(payment_request, member, CB_TEXT, name)
+CB_FIELDS(request_fields, payment_request, TEXT(debit_account, "debitAccount"),
+          TEXT(credit_account, "creditAccount"), TEXT(amount, "amount"),
+          TEXT(debit_currency, "debitCurrency"), TEXT(credit_currency, "creditCurrency"),
+          TEXT(value_date, "valueDate"));
+
+static bool copy_facts(payment *p, const payment_request *r)
+{
+    return cb_text_set(&p->debit_account, r->debit_account) &&
+           cb_text_set(&p->credit_account, r->credit_account) &&
+           cb_text_set(&p->debit_currency, r->debit_currency) &&
+           cb_text_set(&p->credit_currency, r->credit_currency) &&
+           cb_text_set(&p->value_date, r->value_date);
+}
+
+static bool check_facts(payment *p, const payment_request *r, cb_http_answer *answer)
+{
+    const char *code = "INVALID_AMOUNT";
+    cb_error e = { 0 };
+
+    if (!copy_facts(p, r)) {
+        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
+    } else if (!r->amount) {
+        cb_http_error(answer, 400, "MISSING_FIELD", "amount is missing");
+    } else if (!cb_decimal_parse(r->amount, &p->debit_amount, &e) || !payment_check(p, &code, &e)) {
+        cb_http_error(answer, strcmp(code, "MISSING_FIELD") == 0 ? 400 : 422, code, "%s",
+                      e.message);
+    } else {
+        payment_begin(p, NULL);
+        return true;
+    }
+    return false;
+}
+
+/* False: the answer says what is wrong. */
+static bool read_payment(json_object *body, payment *p, cb_http_answer *answer)
+{
+    payment_request *r = cb_fields_new(&request_fields);
+    cb_error e = { 0 };
+    bool read = false;
+
+    if (!r)
+        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
+    else if (!body)
+        cb_http_error(answer, 400, "MISSING_FIELD", "there is no body");
+    else if (!cb_fields_read(&request_fields, r, body, NULL, &e))
+        cb_http_error(answer, 400, "INVALID_TYPE", "%s (amounts are texts: \"12.50\")", e.message);
+    else
+        read = check_facts(p, r, answer);
+    cb_fields_free(&request_fields, r);
+    return read;
+}
+
+static bool read_key(const cb_http_request *request, cb_uuid *ret, cb_http_answer *answer)
+{
+    const char *key = request->header(request, "Idempotency-Key");
+    size_t n = key ? strlen(key) : 0;
+
+    for (const char *c = key; c && *c; c++) {
+        if (*c < ' ' || *c > '~')
+            n = 0;
+    }
+    if (n == 0 || n > LONGEST_KEY) {
+        cb_http_error(
+            answer, 400, "MISSING_IDEMPOTENCY_KEY",
+            "send an Idempotency-Key of 1 to %d printable ASCII characters: who repeats a "
+            "request with it pays once",
+            LONGEST_KEY);
+        return false;
+    }
+    *ret = cb_uuid_from_name(&key_space, key);
+    return true;
+}
+
+/* ---- the payment's row ---- */
+
+static bool ask(const cb_http_request *request, const char *sql, size_t n,
+                const char *const values[], PGresult **ret, cb_http_answer *answer)
+{
+    PGconn *conn = cb_db_conn(request->db);
+    PGresult *result = conn ? PQexecParams(conn, sql, (int)n, NULL, values, NULL, NULL, 0) : NULL;
+
+    if (PQresultStatus(result) == PGRES_TUPLES_OK) {
+        *ret = result;
+        return true;
+    }
+    const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    cb_http_error(answer, 503, "DATABASE_FAILED", "the payment was not taken: ask again%s%s",
+                  state ? "; SQLSTATE " : "", state ? state : "");
+    PQclear(result);
+    return false;
+}
+
+/* What a verdict of payments.draft that starts nothing says. */
+static const struct {
+    const char *verdict;
+    unsigned status;
+    const char *code, *message;
+} refusals[] = {
+    { "PAST", 422, "VALUE_DATE_PAST", "the value date is in the past" },
+    { "OTHER", 409, "IDEMPOTENCY_KEY_REUSED",
+      "this Idempotency-Key belongs to a payment with other facts" },
+};
+
+/* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already. */
+static bool draft(const cb_http_request *request, const payment *p, const cb_uuid *id,
+                  char deadline[64], cb_http_answer *answer)
+{
+    char amount[CB_DECIMAL_TEXT] = "";
+    const char *values[] = { id->text,          p->debit_account,   p->credit_account, amount,
+                             p->debit_currency, p->credit_currency, p->value_date,     cutoff };
+    const char *approved[] = { id->text, payment_statuses[PAYMENT_APPROVED] };
+    OWNED(PGresult) drafted = NULL;
+    OWNED(PGresult) marked = NULL;
+
+    if (!payment_amount(&p->debit_amount, p->debit_currency, amount) ||
+        !ask(request,
+             "SELECT verdict, cutoff_at FROM payments.draft($1, $2, $3, $4, $5, $6, $7, $8)",
+             CB_COUNT(values), values, &drafted, answer))
+        return false;
+    for (size_t i = 0; i < CB_COUNT(refusals); i++) {
+        if (strcmp(refusals[i].verdict, PQgetvalue(drafted, 0, 0)) == 0) {
+            cb_http_error(answer, refusals[i].status, refusals[i].code, "%s", refusals[i].message);
+            return false;
+        }
+    }
+    snprintf(deadline, 64, "%s", PQgetvalue(drafted, 0, 1));
+    return ask(request, mark_sql, CB_COUNT(approved), approved, &marked, answer);
+}
+
+/* The document of payments.status_of; false: there is none, or the answer says why. */
+static bool read_status(const cb_http_request *request, const char *id, cb_http_answer *answer)
+{
+    OWNED(PGresult) found = NULL;
+
+    if (!ask(request, "SELECT payments.status_of($1)", 1, &id, &found, answer))
+        return false;
+    if (PQntuples(found) == 0 || PQgetisnull(found, 0, 0)) {
+        cb_http_error(answer, 404, "NOT_FOUND", "there is no such payment");
+        return false;
+    }
+    json_object_put(answer->body);
+    answer->body = json_tokener_parse(PQgetvalue(found, 0, 0));
+    return answer->body != NULL;
+}
+
+/* ---- the process ---- */
+
+/* The process of this id was there already: how is it? */
+static bool status_of_old(const cb_http_request *request, const char *id, char status[32],
+                          cb_http_answer *answer)
+{
+    json_object *value = NULL;
+
+    if (!read_status(request, id, answer))
+        return false;
+    json_object_object_get_ex(answer->body, "status", &value);
+    snprintf(status, 32, "%s", json_object_get_string(value));
+    json_object_put(answer->body);
+    answer->body = NULL;
+    return true;
+}
+
+static bool start(const cb_http_request *request, payment *p, const cb_uuid *id,
+                  const char *deadline, char status[32], cb_http_answer *answer)
+{
+    const char *how = NULL;
+    cb_uuid started;
+    cb_error e = { 0 };
+
+    p->payment_id = *id;
+    p->status = PAYMENT_APPROVED;
+    if (cb_process_start(request->db, request->types, payment_step.name, p, &started, &how, &e,
+                         .process_id = id->text, .deadline = deadline)) {
+        snprintf(status, 32, "%s", how);
+        return true;
+    }
+    if (e.code == CB_INVALID_OPERATION)
+        return status_of_old(request, id->text, status, answer);
+    cb_http_error(answer, 503, "NOT_STARTED", "the payment was not started: ask again");
+    return false;
+}
+
+/* ---- the routes ---- */
+
+static const struct {
+    const char *status;
+    unsigned http;
+    const char *message;
+} messages[] = {
+    { "COMPLETED", 200, "Completed" },
+    { "WAITING_FOR_ASYNC", 202, "Awaiting confirmations" },
+    { "WAITING_FOR_RETRY", 202, "Processing (will retry)" },
+    { NULL, 202, "Processing" },
+};
+
+static void tell(const cb_uuid *id, const char *status, cb_http_answer *answer)
+{
+    size_t i = 0;
+
+    while (messages[i].status && strcmp(messages[i].status, status) != 0)
+        i++;
+    answer->status = messages[i].http;
+    answer->body = json_object_new_object();
+    json_object_object_add(answer->body, "processId", json_object_new_string(id->text));
+    json_object_object_add(answer->body, "status", json_object_new_string(status));
+    json_object_object_add(answer->body, "message", json_object_new_string(messages[i].message));
+}
+
+void route_submit(const cb_http_request *request, cb_http_answer *answer)
+{
+    __attribute__((cleanup(drop_payment))) payment *p = cb_fields_new(&payment_fields);
+    char deadline[64], status[32];
+    cb_uuid id;
+
+    if (!p)
+        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
+    else if (read_key(request, &id, answer) && read_payment(request->body, p, answer) &&
+             draft(request, p, &id, deadline, answer) &&
+             start(request, p, &id, deadline, status, answer))
+        tell(&id, status, answer);
+}
+
+void route_status(const cb_http_request *request, cb_http_answer *answer)
+{
+    cb_uuid id;
+
+    if (!cb_uuid_parse(request->parts[0], &id))
+        cb_http_error(answer, 404, "NOT_FOUND", "there is no such payment");
+    else
+        read_status(request, id.text, answer);
+}

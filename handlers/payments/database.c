@@ -1,0 +1,198 @@
+/* A small pool of connections. */
+#include "database.h"
+
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "settings.h"
+
+DEFINE_OWNED(PGresult, PQclear)
+
+enum {
+    MOST = 4,       /* connections of an instance */
+    LEAST_MS = 100, /* with less than that there is no use in asking */
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t freed;
+    PGconn *idle[MOST];
+    int n_idle, n_open;
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER };
+
+/* ---- time ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t); /* what a condition waits by */
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static struct timespec moment(int64_t ms)
+{
+    return (struct timespec){ ms / 1000, (ms % 1000) * 1000000 };
+}
+
+/* ---- the pool ---- */
+
+/* Waits for a place. *conn is NULL when a new connection may be made in it. */
+static bool take(int64_t until, PGconn **conn)
+{
+    struct timespec end = moment(until);
+    int timed_out = 0;
+
+    *conn = NULL;
+    pthread_mutex_lock(&pool.lock);
+    while (!timed_out && pool.n_idle == 0 && pool.n_open == MOST)
+        timed_out = pthread_cond_timedwait(&pool.freed, &pool.lock, &end);
+    bool taken = pool.n_idle > 0 || pool.n_open < MOST;
+    if (taken && pool.n_idle > 0)
+        *conn = pool.idle[--pool.n_idle];
+    else if (taken)
+        pool.n_open++;
+    pthread_mutex_unlock(&pool.lock);
+    return taken;
+}
+
+/* NULL: its place is free, the connection is not there any more. */
+static void give(PGconn *conn)
+{
+    pthread_mutex_lock(&pool.lock);
+    if (conn)
+        pool.idle[pool.n_idle++] = conn;
+    else
+        pool.n_open--;
+    pthread_cond_signal(&pool.freed);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void database_close(void)
+{
+    while (pool.n_idle > 0) {
+        PQfinish(pool.idle[--pool.n_idle]);
+        pool.n_open--;
+    }
+}
+
+/* ---- one statement ---- */
+
+static PGconn *connect_until(int64_t until)
+{
+    char seconds[24];
+    int64_t left = (until - now_ms()) / 1000;
+    const char *const names[] = { "dbname", "connect_timeout", "fallback_application_name", NULL };
+    const char *const values[] = { settings.database_url ? settings.database_url : "", seconds,
+                                   "commandbus-payments", NULL };
+
+    snprintf(seconds, sizeof seconds, "%" PRId64, left < 2 ? 2 : left); /* libpq's least is 2 */
+    PGconn *conn = PQconnectdbParams(names, values, 1);
+    if (PQstatus(conn) == CONNECTION_OK)
+        return conn;
+    PQfinish(conn);
+    return NULL;
+}
+
+/* Until the answer is there. */
+static bool await(PGconn *conn, int64_t until)
+{
+    while (PQisBusy(conn)) {
+        struct pollfd look = { .fd = PQsocket(conn), .events = POLLIN };
+        int64_t left = until - now_ms();
+        if (left <= 0 || poll(&look, 1, (int)(left > 1000 ? 1000 : left)) < 0 ||
+            (look.revents && !PQconsumeInput(conn)))
+            return false;
+    }
+    return true;
+}
+
+/* 08, 40, 53, 55, 57: the server, another transaction, or an administrator; all of it passes. */
+static bool passes(const char *state)
+{
+    static const char *const classes[] = { "08", "40", "53", "55", "57" };
+
+    for (size_t i = 0; i < CB_COUNT(classes); i++) {
+        if (strncmp(state, classes[i], 2) == 0)
+            return true;
+    }
+    return false;
+}
+
+static database_result judge(const PGresult *result, char state[6])
+{
+    const char *said = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+        return DATABASE_DONE;
+    snprintf(state, 6, "%s", said ? said : "");
+    return !said || passes(said) ? DATABASE_LATER : DATABASE_REFUSED;
+}
+
+/* *alive: the connection may be used again. */
+static database_result ask(PGconn *conn, const char *sql, size_t n, const char *const values[],
+                           int64_t until, char state[6], bool *alive)
+{
+    database_result judged = DATABASE_LATER;
+
+    *alive = false;
+    if (!PQsendQueryParams(conn, sql, (int)n, NULL, values, NULL, NULL, 0) || !await(conn, until))
+        return judged;
+    for (PGresult *r; (r = PQgetResult(conn)); PQclear(r)) /* the last, NULL, ends it */
+        judged = judge(r, state);
+    *alive = PQstatus(conn) == CONNECTION_OK;
+    return judged;
+}
+
+database_result database_run(const char *sql, size_t n, const char *const values[], int64_t ms,
+                             char state[6])
+{
+    int64_t until = now_ms() + ms;
+    database_result result = DATABASE_LATER;
+    bool alive = false;
+    PGconn *conn;
+
+    state[0] = '\0';
+    if (!take(until, &conn))
+        return DATABASE_LATER;
+    if (conn) {
+        result = ask(conn, sql, n, values, until, state, &alive);
+        if (!alive) {
+            PQfinish(conn);
+            conn = NULL;
+        }
+    }
+    if (!conn && result == DATABASE_LATER && now_ms() < until && (conn = connect_until(until))) {
+        result = ask(conn, sql, n, values, until, state, &alive);
+        if (!alive) {
+            PQfinish(conn);
+            conn = NULL;
+        }
+    }
+    give(conn);
+    return result;
+}
+
+cb_outcome database_step(cb_context *ctx, const char *sql, size_t n, const char *const values[])
+{
+    int64_t ms = cb_context_remaining_ms(ctx);
+    char state[6];
+
+    if (ms < LEAST_MS)
+        return cb_transient(ctx, "OUT_OF_TIME", "no time left to ask the database");
+    switch (database_run(sql, n, values, ms > 60000 ? 60000 : ms - LEAST_MS / 2, state)) {
+    case DATABASE_DONE:
+        return CB_SUCCESS;
+    case DATABASE_LATER:
+        return cb_transient(ctx, "DATABASE_LOST", "the database did not answer%s%s",
+                            state[0] ? ": SQLSTATE " : "", state);
+    default: /* Messages of the server can hold data, a code cannot. */
+        return cb_permanent(ctx, "DATABASE_REFUSED",
+                            "SQLSTATE %s: was it migrated with --set payments?", state);
+    }
+}

@@ -1,0 +1,150 @@
+/* The state of a payment, and whether it is one. */
+#include "payment.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const payment_statuses[] = { "DRAFT",  "APPROVED",  "PROCESSING", "COMPLETE",
+                                         "FAILED", "CANCELLED", NULL };
+const char *const risk_statuses[] = { "NONE", "APPROVED", "PENDING", "DECLINED", NULL };
+
+const char *const payment_redact[] = { "debitAccount", "creditAccount", NULL };
+
+#define ENUM_AS(member, values, name)                                                        \
+    {                                                                                        \
+        (name), CB_ENUM, offsetof(payment, member), sizeof(((payment *)0)->member), (values) \
+    }
+#define FIELD(member, type, name) CB_FIELD_AS(payment, member, type, name)
+#define LEVEL(i, prefix)                                         \
+    FIELD(level[i].received, CB_BOOL, prefix "Received"),        \
+        FIELD(level[i].reference, CB_TEXT, prefix "Reference"),  \
+        FIELD(level[i].error_code, CB_TEXT, prefix "ErrorCode"), \
+        FIELD(level[i].error_message, CB_TEXT, prefix "ErrorMessage")
+
+static const cb_field list[] = {
+    FIELD(payment_id, CB_UUID, "paymentId"),
+    FIELD(process_id, CB_UUID, "processId"),
+    ENUM_AS(status, payment_statuses, "status"),
+    FIELD(debit_amount, CB_DECIMAL, "debitAmount"),
+    FIELD(original_credit_amount, CB_DECIMAL, "originalCreditAmount"),
+    FIELD(debit_currency, CB_TEXT, "debitCurrency"),
+    FIELD(credit_currency, CB_TEXT, "creditCurrency"),
+    FIELD(debit_account, CB_TEXT, "debitAccount"),
+    FIELD(credit_account, CB_TEXT, "creditAccount"),
+    FIELD(value_date, CB_TEXT, "valueDate"),
+    FIELD(risk_reference, CB_TEXT, "riskReference"),
+    ENUM_AS(risk_status, risk_statuses, "riskStatus"),
+    FIELD(risk_score, CB_INT, "riskScore"),
+    ENUM_AS(risk_decision, risk_statuses, "riskDecision"),
+    FIELD(risk_reason, CB_TEXT, "riskReason"),
+    FIELD(pending_approval, CB_BOOL, "pendingApproval"),
+    FIELD(risk_approved, CB_BOOL, "riskApproved"),
+    FIELD(fx_required, CB_BOOL, "fxRequired"),
+    FIELD(fx_contract_id, CB_TEXT, "fxContractId"),
+    FIELD(fx_reference, CB_TEXT, "fxReference"),
+    FIELD(fx_rate, CB_DECIMAL, "fxRate"),
+    FIELD(credit_amount, CB_DECIMAL, "creditAmount"),
+    FIELD(submitted, CB_BOOL, "submitted"),
+    FIELD(submission_reference, CB_TEXT, "submissionReference"),
+    LEVEL(0, "l1"),
+    LEVEL(1, "l2"),
+    LEVEL(2, "l3"),
+    LEVEL(3, "l4"),
+};
+
+const cb_fields payment_fields = { "payment", sizeof(payment), list, CB_COUNT(list) };
+
+void payment_begin(payment *p, const char *process_id)
+{
+    if (process_id)
+        snprintf(p->process_id.text, sizeof p->process_id.text, "%s", process_id);
+    if (process_id && !p->payment_id.text[0])
+        p->payment_id = p->process_id;
+    p->fx_required = p->debit_currency && p->credit_currency &&
+                     strcmp(p->debit_currency, p->credit_currency) != 0;
+    if (!p->fx_required && p->original_credit_amount.digits == 0)
+        p->original_credit_amount = p->debit_amount;
+}
+
+bool payment_amount(const cb_decimal *amount, const char *currency, char text[CB_DECIMAL_TEXT])
+{
+    cb_money money;
+    cb_error e;
+
+    return cb_decimal_print(amount, text) && cb_money_parse(text, currency, &money, &e) &&
+           cb_money_print(&money, text);
+}
+
+bool payment_is_day(const char *text)
+{
+    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    int year, month, day, end = 0;
+
+    if (strlen(text) != 10 || strspn(text, "0123456789-") != 10 ||
+        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) != 3 || end != 10)
+        return false;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return year > 0 && month >= 1 && month <= 12 && day >= 1 &&
+           day <= days[month - 1] + (month == 2 && leap);
+}
+
+/* As banks write them: an IBAN, or what stands for one. */
+static bool is_account(const char *text)
+{
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_", text[i]))
+            return false;
+    }
+    return n > 0 && n <= 34;
+}
+
+static bool wrong(const char **code, const char *is, cb_error *e, const char *message)
+{
+    *code = is;
+    return cb_fail(e, CB_INVALID_DATA, "%s", message);
+}
+
+static bool check_presence(const payment *p, const char **code, cb_error *e)
+{
+    const struct {
+        const char *name, *value;
+    } wanted[] = {
+        { "debitAccount", p->debit_account },   { "creditAccount", p->credit_account },
+        { "debitCurrency", p->debit_currency }, { "creditCurrency", p->credit_currency },
+        { "valueDate", p->value_date },
+    };
+
+    for (size_t i = 0; i < CB_COUNT(wanted); i++) {
+        if (!wanted[i].value) {
+            *code = "MISSING_FIELD";
+            return cb_fail(e, CB_INVALID_DATA, "%s is missing", wanted[i].name);
+        }
+    }
+    return true;
+}
+
+bool payment_check(const payment *p, const char **code, cb_error *e)
+{
+    char text[CB_DECIMAL_TEXT];
+
+    if (!check_presence(p, code, e))
+        return false;
+    if (!is_account(p->debit_account) || !is_account(p->credit_account))
+        return wrong(code, "INVALID_ACCOUNT", e,
+                     "an account is 1 to 34 letters, digits, '-' and '_'");
+    if (strcmp(p->debit_account, p->credit_account) == 0)
+        return wrong(code, "SAME_ACCOUNT", e, "debitAccount and creditAccount are the same");
+    if (cb_currency_exponent(p->debit_currency) < 0 || cb_currency_exponent(p->credit_currency) < 0)
+        return wrong(code, "UNKNOWN_CURRENCY", e, "a currency is a code of ISO 4217, as EUR");
+    if (p->debit_amount.digits <= 0)
+        return wrong(code, "INVALID_AMOUNT", e, "the amount must be above zero");
+    if (!payment_amount(&p->debit_amount, p->debit_currency, text))
+        return wrong(code, "INVALID_AMOUNT", e,
+                     "the amount has more digits than its currency, or is too large");
+    if (!payment_is_day(p->value_date))
+        return wrong(code, "INVALID_DATE", e, "valueDate is a day, as 2030-12-31");
+    return true;
+}

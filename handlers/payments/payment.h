@@ -1,0 +1,81 @@
+/* The state of a payment: what its process knows, whichever of the three it is. */
+#ifndef PAYMENTS_PAYMENT_H
+#define PAYMENTS_PAYMENT_H
+
+#include <commandbus/fields.h>
+
+/* By number here, by name on the wire. */
+typedef enum {
+    PAYMENT_DRAFT,
+    PAYMENT_APPROVED,
+    PAYMENT_PROCESSING,
+    PAYMENT_COMPLETE,
+    PAYMENT_FAILED,
+    PAYMENT_CANCELLED,
+} payment_status;
+extern const char *const payment_statuses[];
+
+typedef enum {
+    RISK_NONE,
+    RISK_APPROVED,
+    RISK_PENDING,
+    RISK_DECLINED,
+} risk_status;
+extern const char *const risk_statuses[];
+
+enum {
+    LEVELS = 4 /* confirmations of the network: L1 … L4 */
+};
+
+typedef struct {
+    bool received;
+    char *reference, *error_code, *error_message;
+} confirmation_level;
+
+typedef struct {
+    cb_uuid payment_id; /* the process's, if nobody said another */
+    cb_uuid process_id; /* of PROCESS_STEP; a manager is not told it */
+    int status;
+
+    /* The facts, copied at the start and never changed. Amounts are exact; 0: none was said. */
+    cb_decimal debit_amount, original_credit_amount;
+    char *debit_currency, *credit_currency;
+    char *debit_account, *credit_account;
+    char *value_date;
+
+    char *risk_reference;
+    int risk_status;
+    int64_t risk_score;
+    int risk_decision; /* a person's */
+    char *risk_reason;
+    bool pending_approval, risk_approved;
+
+    bool fx_required;
+    char *fx_contract_id, *fx_reference;
+    cb_decimal fx_rate, credit_amount;
+
+    bool submitted; /* the gateway may have it: from when its command is about to be sent */
+    char *submission_reference;
+    confirmation_level level[LEVELS];
+} payment;
+
+extern const cb_fields payment_fields;
+
+/* Names that process_audit does not show. */
+extern const char *const payment_redact[];
+
+/* Completes what a process was started with. process_id may be NULL. May be called at every replay. */
+void payment_begin(payment *p, const char *process_id);
+
+/* Whether the facts are a payment. False: code and message say what is wrong; static code. The value date is only
+ * checked to be a day. */
+bool payment_check(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
+
+/* An amount as the currency writes it: "12.30". False: it is none in this currency. */
+bool payment_amount(const cb_decimal *amount, const char *currency,
+                    char text[CB_DECIMAL_TEXT]) CB_NODISCARD;
+
+/* Whether a text is a day of the calendar: 2024-02-29. */
+bool payment_is_day(const char *text);
+
+#endif

@@ -1,0 +1,81 @@
+/* PaymentStep: the whole life of a payment (SIM.3).
+ *
+ *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─▶ awaitL1 … awaitL4
+ *              ⇣                   ⇣                                  ⇣                              │
+ *          CANCELLED          ReleaseRisk                         ReleaseFx                updateStatusComplete
+ *
+ * Submitting cannot be undone: from the moment its command may be sent, a missed deadline is a person's to decide. An
+ * error of the network is the business's no: what was booked is released. */
+#include "calls.h"
+#include "mark.h"
+#include "processes.h"
+
+#define RECEIVED(n)                                             \
+    static bool l##n##_received(const void *state)              \
+    {                                                           \
+        return ((const payment *)state)->level[(n)-1].received; \
+    }
+
+RECEIVED(1)
+RECEIVED(2)
+RECEIVED(3)
+RECEIVED(4)
+
+static const struct {
+    const char *wait, *error;
+    cb_condition_fn *received;
+    int64_t timeout_ms;
+} levels[LEVELS] = {
+    { "awaitL1", "L1_ERROR", l1_received, CB_MINUTES(5) },
+    { "awaitL2", "L2_ERROR", l2_received, CB_MINUTES(5) },
+    { "awaitL3", "L3_ERROR", l3_received, CB_HOURS(3) },
+    { "awaitL4", "L4_ERROR", l4_received, CB_HOURS(24) },
+};
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "no reason given";
+}
+
+static cb_flow confirm(cb_process *p, const payment *pay)
+{
+    for (int i = 0; i < LEVELS; i++) {
+        const confirmation_level *l = &pay->level[i];
+        CB_DO(cb_wait(p, levels[i].wait, levels[i].received, .timeout_ms = levels[i].timeout_ms));
+        if (l->error_code)
+            return cb_business_failure(p, levels[i].error, "%s: %s", l->error_code,
+                                       or_none(l->error_message));
+    }
+    return CB_NEXT;
+}
+
+static cb_flow execute(cb_process *p, void *state)
+{
+    payment *pay = state;
+
+    payment_begin(pay, cb_process_id(p));
+    CB_DO(cb_step(p, "updateStatusProcessing", mark_processing, .max_attempts = 5,
+                  .retry_delay_ms = CB_SECONDS(2), .compensate = mark_cancelled));
+    CB_DO(call_clear_risk(p, pay));
+    if (pay->fx_required)
+        CB_DO(call_book_fx(p));
+    pay->submitted = true;
+    CB_DO(call_submit(p));
+    CB_DO(confirm(p, pay));
+    CB_DO(cb_step(p, "updateStatusComplete", mark_complete, .max_attempts = 5,
+                  .retry_delay_ms = CB_SECONDS(2)));
+    return CB_DONE;
+}
+
+const cb_process_type payment_step = {
+    .name = "PaymentStep",
+    .domain = "payments",
+    .state = &payment_fields,
+    .execute = execute,
+    .responses = payment_responses,
+    .n_responses = PAYMENT_RESPONSES,
+    .deadline_action_of = payment_deadline,
+    .on_completed = mark_completed_by_operator,
+    .on_canceled = mark_canceled_by_operator,
+    .redact = payment_redact,
+};

@@ -1,0 +1,218 @@
+/* PaymentManager, the payment as a machine of steps, and PaymentWorkflow, the shorter one: how they end well, and how not.
+ * SIM.3, SIM.4. */
+#include "payer.h"
+
+#include <stdio.h>
+
+static stage s;
+
+static void open_stage(void)
+{
+    s = payer_open();
+}
+
+static void close_stage(void)
+{
+    payer_close(&s);
+}
+
+TestSuite(payment_manager, .init = open_stage, .fini = close_stage);
+TestSuite(payment_workflow, .init = open_stage, .fini = close_stage);
+
+#define mark(s) payer_serve((s), "payments", "UpdatePaymentStatus", CB_SUCCESS, NULL, NULL)
+
+/* SIM.3: the same commands, waits and names as PaymentStep. */
+Test(payment_manager, pays_by_commands_and_responses_alone)
+{
+    cb_uuid id = payer_start(&s, "PaymentManager", "USD", 0);
+    mark(&s);
+    payer_risk(&s, "PENDING");
+    expect_status(&s, "WAITING_FOR_ASYNC", id);
+    stage_respond(&s, id, "riskApproval", "{\"status\": \"APPROVED\"}");
+    stage_go(&s);
+    payer_fx(&s);
+    expect_status(&s, "WAITING_FOR_REPLY", id);
+    payer_submit(&s);
+    for (int level = 1; level <= 4; level++)
+        payer_confirm(&s, id, level, NULL);
+    mark(&s);
+
+    expect_status(&s, "COMPLETED", id);
+    expect_value(s.rig.sql, "STEP_BASED",
+                 "SELECT execution_model FROM commandbus.process WHERE process_id = $1", id.text);
+    expect_data(&s,
+                "amount=108.37 creditAccount=ACC-2 currency=USD debitAccount=ACC-1 "
+                "executionModel=STEP_BASED valueDate=2099-01-05",
+                id, "SubmitPayment");
+    expect_value(s.rig.sql, "PROCESSING COMPLETE",
+                 "SELECT string_agg(data::jsonb ->> 'status', ' ' ORDER BY created_at) FROM "
+                 "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
+                 "'UpdatePaymentStatus'",
+                 id.text);
+    expect_state(&s, "COMPLETE", id, "status");
+    expect_state(&s, "true", id, "riskApproved");
+    expect_nothing_waits(&s);
+}
+
+/* SIM.3: each Ln, and a person, and the risk API can say no. */
+Test(payment_manager, is_undone_in_reverse_by_an_error_of_any_level)
+{
+    for (int level = 1; level <= 4; level++) {
+        cb_uuid id = payer_start(&s, "PaymentManager", "USD", 0);
+        mark(&s);
+        payer_risk(&s, "APPROVED");
+        payer_fx(&s);
+        payer_submit(&s);
+        for (int i = 1; i < level; i++)
+            payer_confirm(&s, id, i, NULL);
+
+        payer_confirm(&s, id, level, "{\"error\": \"AC04\"}");
+        payer_release(&s, "fx", "ReleaseFx");
+        payer_release(&s, "risk", "ReleaseRisk");
+        mark(&s);
+
+        expect_value(s.rig.sql, "COMPENSATED",
+                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+        expect_data(&s, "contractId=FX-1", id, "ReleaseFx");
+        expect_data(&s, "reference=RISK-1", id, "ReleaseRisk");
+        expect_state(&s, "CANCELLED", id, "status");
+        expect_nothing_waits(&s);
+    }
+}
+
+Test(payment_manager, is_undone_when_declined_at_once_or_by_a_person)
+{
+    static const char *const risks[] = { RISK("DECLINED"), RISK("PENDING") };
+
+    for (size_t i = 0; i < CB_COUNT(risks); i++) {
+        cb_uuid id = payer_start(&s, "PaymentManager", "USD", 0);
+        mark(&s);
+        payer_serve(&s, "risk", "BookRisk", CB_SUCCESS, risks[i], NULL);
+        if (i == 1) {
+            stage_respond(&s, id, "riskApproval", "{\"status\": \"DECLINED\"}");
+            stage_go(&s);
+        }
+        payer_release(&s, "risk", "ReleaseRisk");
+        mark(&s);
+
+        expect_value(s.rig.sql, "COMPENSATED",
+                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+        expect_nothing_waits(&s);
+    }
+}
+
+/* SIM.3: COMPENSATE before submit, TSQ from when it is sent. */
+Test(payment_manager, past_its_deadline_does_what_the_gateway_may_know)
+{
+    cb_uuid before = payer_start(&s, "PaymentManager", "USD", 60);
+    mark(&s);
+    payer_risk(&s, "APPROVED");
+    stage_wait(&s, 61);
+    stage_go(&s);
+    payer_release(&s, "risk", "ReleaseRisk");
+    mark(&s);
+    expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", before);
+
+    cb_uuid behind = payer_start(&s, "PaymentManager", "EUR", 60);
+    mark(&s);
+    payer_risk(&s, "APPROVED");
+    expect_state(&s, "true", behind, "submitted");
+    payer_submit(&s);
+    stage_wait(&s, 61);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", behind);
+}
+
+Test(payment_manager, waits_for_an_operator_when_a_confirmation_does_not_come)
+{
+    cb_uuid id = payer_start(&s, "PaymentManager", "EUR", 0);
+    mark(&s);
+    payer_risk(&s, "APPROVED");
+    payer_submit(&s);
+
+    stage_wait(&s, 5 * 60 + 1);
+    stage_go(&s);
+
+    expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
+}
+
+/* SIM.4: a payment that an operator ends is what he made of it, though no command says so. */
+Test(payment_manager, ended_by_an_operator_leaves_a_payment_that_is_complete_or_failed)
+{
+    for (int complete = 0; complete <= 1; complete++) {
+        cb_uuid id = payer_start(&s, "PaymentManager", "EUR", 0);
+        char reply[80];
+        free(test_value(s.rig.sql,
+                        "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
+                        "'2099-01-05')",
+                        id.text, NULL));
+        snprintf(reply, sizeof reply, "{\"paymentId\": \"%s\"}", id.text);
+        payer_serve(&s, "payments", "UpdatePaymentStatus", CB_SUCCESS, reply, NULL);
+        payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
+        expect_value(s.rig.sql, "WAITING_FOR_TSQ",
+                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+
+        if (complete)
+            payer_complete(&s, id, NULL);
+        else
+            payer_cancel(&s, id, false);
+
+        expect_payment(&s, complete ? "COMPLETE" : "FAILED", id);
+    }
+}
+
+/* SIM.3: the gateway cannot be reached: nobody knows, so nobody does it again. */
+Test(payment_workflow, validates_books_and_leaves_an_execution_without_answer_to_a_person)
+{
+    cb_uuid id = payer_start(&s, "PaymentWorkflow", "USD", 0);
+    expect_payment(&s, "PROCESSING", id);
+    payer_fx(&s);
+    payer_risk(&s, "APPROVED");
+
+    expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
+    expect_history(&s,
+                   "STEP validate COMPLETED, COMMAND bookFx COMPLETED, STEP enrichData COMPLETED, "
+                   "COMMAND bookRisk COMPLETED, STEP executePayment FAILED",
+                   id);
+    expect_state(&s, "7", id, "riskScore");
+
+    payer_cancel(&s, id, true);
+    payer_release(&s, "risk", "ReleaseRisk");
+    payer_release(&s, "fx", "ReleaseFx");
+    expect_status(&s, "CANCELED CANCELED", id);
+    expect_payment(&s, "CANCELLED", id);
+}
+
+/* SIM.3, SIM.4: FAILED. */
+Test(payment_workflow, what_is_no_payment_ends_failed_with_invalid_payment)
+{
+    cb_uuid id = cb_uuid_new();
+    cb_process_request_options options = { .process_id = id.text };
+    cb_error e;
+    free(
+        test_value(s.rig.sql,
+                   "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
+                   "'2099-01-05', '4 hours')",
+                   id.text, NULL));
+
+    cr_assert(cb_process_request_start(s.rig.db, "PaymentWorkflow", "{\"debitAccount\": \"ACC-1\"}",
+                                       &options, &id, &e),
+              "%s", e.message);
+    stage_go(&s);
+
+    expect_status(&s, "COMPENSATED INVALID_PAYMENT", id);
+    expect_payment(&s, "FAILED", id);
+    expect_nothing_waits(&s);
+}
+
+Test(payment_workflow, declined_releases_risk_and_fx)
+{
+    cb_uuid id = payer_start(&s, "PaymentWorkflow", "USD", 0);
+    payer_fx(&s);
+    payer_risk(&s, "DECLINED");
+    payer_release(&s, "risk", "ReleaseRisk");
+    payer_release(&s, "fx", "ReleaseFx");
+
+    expect_status(&s, "COMPENSATED RISK_DECLINED", id);
+    expect_payment(&s, "CANCELLED", id);
+}

@@ -1,0 +1,134 @@
+/* Payments on the stage. */
+#include "payer.h"
+
+#include <commandbus/migrate.h>
+#include <commandbus/set.h>
+#include <limits.h>
+#include <stdio.h>
+
+static cb_set *set;
+
+static void migrate(const stage *s)
+{
+    char sql[PATH_MAX];
+    cb_migrate_report done;
+    cb_error e = { 0 };
+
+    test_exec(s->rig.sql, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO "
+                          "commandbus_owner', current_database()); END $$");
+    snprintf(sql, sizeof sql, "%s/handlers/payments/sql", getenv("COMMANDBUS_SOURCE_DIR"));
+    cr_assert(cb_migrate_set(s->rig.db, "payments", sql, &done, &e), "%s", e.message);
+}
+
+stage payer_open(void)
+{
+    static const cb_setting nowhere = { "url", "http://127.0.0.1:9" };
+    stage s = stage_open(NULL, 0, NULL, 0);
+    const cb_module_config config = { s.rig.conninfo, &nowhere, 1 };
+    cb_error e = { 0 };
+
+    migrate(&s);
+    cr_assert(cb_set_load_with(getenv("COMMANDBUS_MODULES_DIR"), "payments", &config, &set, &e),
+              "%s", e.message);
+    const cb_module *m = cb_set_module(set);
+    stage_release(&s, m->processes, m->n_processes, NULL, 0);
+    return s;
+}
+
+void payer_close(stage *s)
+{
+    stage_close(s); /* the types are the set's */
+    cb_set_free(set);
+    set = NULL;
+}
+
+cb_uuid payer_start_with(stage *s, const char *type, const char *state)
+{
+    cb_uuid id = stage_start(s, type, state);
+
+    stage_go(s);
+    return id;
+}
+
+cb_uuid payer_start(stage *s, const char *type, const char *to_currency, double deadline_seconds)
+{
+    char state[500];
+
+    snprintf(
+        state, sizeof state,
+        "{\"debitAccount\": \"ACC-1\", \"creditAccount\": \"ACC-2\", \"debitAmount\": \"100.00\", "
+        "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"%s\", \"valueDate\": \"2099-01-05\"}",
+        to_currency);
+    if (deadline_seconds <= 0)
+        return payer_start_with(s, type, state);
+    cb_uuid id = stage_start_due(s, type, state, deadline_seconds);
+    stage_go(s);
+    return id;
+}
+
+void payer_serve(stage *s, const char *domain, const char *type, cb_outcome outcome,
+                 const char *result, const char *code)
+{
+    cb_uuid id = stage_serve(s, domain, outcome, result, code);
+
+    expect_value(s->rig.sql, type,
+                 "SELECT command_type FROM commandbus.command_metadata WHERE command_id = $1",
+                 id.text);
+    stage_go(s);
+}
+
+cb_uuid payer_submitted(stage *s, const char *to_currency, double deadline_seconds)
+{
+    cb_uuid id = payer_start(s, "PaymentStep", to_currency, deadline_seconds);
+
+    payer_risk(s, "APPROVED");
+    if (strcmp(to_currency, "EUR") != 0)
+        payer_fx(s);
+    payer_submit(s);
+    return id;
+}
+
+void payer_confirm(stage *s, cb_uuid id, int level, const char *payload)
+{
+    char name[16], reference[64];
+
+    snprintf(name, sizeof name, "L%d", level);
+    snprintf(reference, sizeof reference, "{\"reference\": \"L%d-REF-0BADCAFE\"}", level);
+    stage_respond(s, id, name, payload ? payload : reference);
+    stage_go(s);
+}
+
+cb_uuid payer_confirmed(stage *s, const char *to_currency, int level)
+{
+    cb_uuid id = payer_submitted(s, to_currency, 0);
+
+    for (int i = 1; i <= level; i++)
+        payer_confirm(s, id, i, NULL);
+    return id;
+}
+
+void payer_retry(stage *s, cb_uuid id)
+{
+    cb_error e;
+
+    cr_assert(cb_process_retry(s->rig.db, id.text, "ada", "again", NULL, &e), "%s", e.message);
+    stage_go(s);
+}
+
+void payer_cancel(stage *s, cb_uuid id, bool compensate)
+{
+    cb_error e;
+
+    cr_assert(cb_process_cancel(s->rig.db, id.text, "ada", "no more", compensate, &e), "%s",
+              e.message);
+    stage_go(s);
+}
+
+void payer_complete(stage *s, cb_uuid id, const char *overrides)
+{
+    cb_error e;
+
+    cr_assert(cb_process_complete(s->rig.db, id.text, "ada", "paid by hand", overrides, &e), "%s",
+              e.message);
+    stage_go(s);
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Routes of handler sets, served by the real worker: features.http-api, http.bind, http.token-file (CONTRACT, SIM.5).
+. "$(dirname "$0")/../fleet/lib.sh"
+
+serving=(--set "domains.$domain.handlers=desk" --set features.http-api=true)
+
+# SIM.5
+test_a_route_gets_its_body_its_headers_and_the_parts_of_its_path() {
+    start_ready a "${serving[@]}"
+    http_ask a POST /desk/echo '{"a": ["ü", 1]}' 'Idempotency-Key: k-1'
+    expect_http 201 '.body.a[0] + .key' 'ük-1'
+    grep -qi '^content-type: application/json' <<<"$http_headers" || fail "no JSON: $http_headers"
+    http_ask a GET /desk/o%2De/parts/two
+    expect_http 200 '.first + " " + .second' 'o-e two'
+    stop_worker a
+}
+
+test_without_the_feature_there_are_no_routes() {
+    start_ready a "${serving[@]}" --set features.http-api=false
+    http_ask a POST /desk/echo '{}'
+    same "$http_status" 404
+    stop_worker a
+}
+
+# What bad input gets: an error as JSON, and nobody is asked.
+test_wrong_paths_methods_and_bodies_are_refused_as_json() {
+    local big
+    start_ready a "${serving[@]}"
+    http_ask a GET /desk
+    expect_http 404 .error NOT_FOUND
+    http_ask a GET /desk/x/parts/
+    expect_http 404 .error NOT_FOUND
+    http_ask a GET "/desk/$(printf 'x%.0s' {1..128})/parts/y"
+    expect_http 404 .error NOT_FOUND
+    http_ask a GET /desk/echo
+    expect_http 405 .error METHOD_NOT_ALLOWED
+    grep -qi '^allow: POST, PUT' <<<"$http_headers" || fail "no Allow: $http_headers"
+    for body in '{' '[1]' '1' '{} {}' '{"a": "\u0000"}' $'{"a": "\xff"}' '{a: 1}' "{\"a\": $(printf '[%.0s' {1..20})"; do
+        http_ask a POST /desk/echo "$body"
+        expect_http 400 .error INVALID_JSON
+    done
+    big=$(printf '%066000d' 0)
+    http_ask a POST /desk/echo "{\"a\": \"$big\"}"
+    expect_http 413 .error BODY_TOO_LARGE
+    http_ask a POST /desk/echo "{\"a\": \"${big:0:65000}\"}"
+    expect_http 201
+    http_ask a POST /desk/echo '' 'Content-Type: text/plain' 'Content-Length: 0'
+    expect_http 201 .body null
+    stop_worker a
+}
+
+test_a_body_that_is_not_called_json_is_refused() {
+    start_ready a "${serving[@]}"
+    reply=$(timeout 5 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0"
+        printf "POST /desk/echo HTTP/1.0\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}" >&3; cat <&3' \
+        "${worker_port[a]}")
+    grep -q '^HTTP/1.[01] 415' <<<"$reply" || fail "$reply"
+    stop_worker a
+}
+
+test_with_a_token_a_route_needs_it_and_probes_do_not() {
+    echo s3cret >"$work/token"
+    start_ready a "${serving[@]}" --set "http.token-file=$work/token"
+    http_ask a POST /desk/echo '{}'
+    expect_http 401 .error UNAUTHORIZED
+    http_ask a GET /nothing/here # who may not ask is not told what there is
+    expect_http 401
+    http_ask a POST /desk/echo '{}' 'Authorization: Bearer wrong'
+    expect_http 401
+    http_ask a POST /desk/echo '{}' 'Authorization: Bearer s3cret'
+    expect_http 201
+    http_ask a GET /livez
+    expect_http 200
+    stop_worker a
+}
+
+# All threads of the routes hang, and as many requests wait as may; whoever comes then is told so.
+test_slow_routes_stop_no_probe_and_no_handler() {
+    local i asked=80
+    start_ready a "${serving[@]}"
+    psql -XqAt -d "$url" -c 'SELECT pg_advisory_lock(4711)' -c '\echo locked' -c 'SELECT pg_sleep(600)' >"$work/locker" 2>&1 &
+    others=$!
+    until grep -q locked "$work/locker"; do sleep 0.02; done
+    for ((i = 0; i < asked; i++)); do
+        (http_ask a GET /desk/hold && echo "$http_status $(jq -r .error <<<"$http_body")" >>"$work/answers") &
+    done
+    wait_until "(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory') = 4" 30
+    wait_for_lines "$work/answers" $((asked - 4 - 64))
+    same "$(sort -u "$work/answers")" '503 BUSY' 'the answer to those beyond'
+
+    http_get a /livez
+    same "$http_status" 200 /livez
+    http_get a /readyz
+    same "$http_status" 200 /readyz
+    send_commands 3 Desk '{}'
+    wait_until "$all_done" 20
+
+    sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%'" >/dev/null
+    wait_for_lines "$work/answers" "$asked"
+    same "$(sort "$work/answers" | uniq -c | tr -s ' ' | paste -sd,)" " 68 200 null, 12 503 BUSY" 'the answers'
+    stop_worker a
+}
+# wait_for_lines FILE N
+wait_for_lines() {
+    local until=$((SECONDS + 40))
+    until (($(cat "$1" 2>/dev/null | wc -l) >= $2)); do
+        ((SECONDS < until)) || fail "$1 has $(wc -l <"$1") lines: $(cat "$1")"
+        sleep 0.05
+    done
+}
+
+test_a_worker_that_stops_answers_what_it_has_begun_and_takes_no_more() {
+    start_ready a "${serving[@]}" --set worker.shutdown-timeout=30s
+    psql -XqAt -d "$url" -c 'SELECT pg_advisory_lock(4711)' -c '\echo locked' -c 'SELECT pg_sleep(600)' >"$work/locker" 2>&1 &
+    others=$!
+    until grep -q locked "$work/locker"; do sleep 0.02; done
+    (http_ask a GET /desk/hold && echo "$http_status" >"$work/answers") &
+    wait_until "(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory') = 1" 30
+    kill -TERM "${worker_pid[a]}"
+    wait_log a worker.stopped
+    is_alive a || fail 'it left a route behind'
+    sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%'" >/dev/null
+    wait_exit a 0
+    wait_for_lines "$work/answers" 1
+    same "$(cat "$work/answers")" 200 'the answer'
+}
+
+test_a_route_connects_again_after_its_connection_was_cut() {
+    start_ready a "${serving[@]}"
+    http_ask a GET /desk/hold
+    expect_http 200
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%pg_advisory_xact_lock_shared%' AND pid <> pg_backend_pid()" >/dev/null
+    wait_ready a
+    for _ in 1 2 3 4; do
+        http_ask a GET /desk/hold
+        expect_http 200
+    done
+    stop_worker a
+}
+
+run_tests "$@"

@@ -1,0 +1,185 @@
+/* Threads that run routes, and the queue before them. */
+#include "api.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    THREADS = 4,
+    MOST_WAITING = 64,
+    STACK_BYTES = 512 * 1024
+};
+
+struct api {
+    api_options options;
+    api_table *table;
+    const cb_process_type **type_list;
+    cb_process_types *types;
+    pthread_t threads[THREADS];
+    size_t n_threads;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wanted;
+    api_call *first, **last;
+    size_t waiting;
+    bool stopping;
+};
+
+/* ---- the threads ---- */
+
+/* NULL when stopping and nothing waits any more. */
+static api_call *next_call(api *a, bool *refuse)
+{
+    pthread_mutex_lock(&a->lock);
+    while (!a->first && !a->stopping)
+        pthread_cond_wait(&a->wanted, &a->lock);
+    api_call *call = a->first;
+    if (call) {
+        a->first = call->next;
+        if (!a->first)
+            a->last = &a->first;
+        a->waiting--;
+    }
+    *refuse = a->stopping;
+    pthread_mutex_unlock(&a->lock);
+    return call;
+}
+
+/* Nothing is said on an idle connection unless it ends. */
+static bool has_ended(const cb_db *db)
+{
+    struct pollfd look = { .fd = cb_db_socket(db), .events = POLLIN | POLLRDHUP };
+
+    return poll(&look, 1, 0) != 0;
+}
+
+static bool connect_once(const api *a, cb_db **db)
+{
+    cb_error e = { 0 };
+
+    if (!*db)
+        return cb_db_open(a->options.database_url, db, &e);
+    return (!cb_db_is_lost(*db) && !has_ended(*db)) || cb_db_reconnect(*db, &e);
+}
+
+static void run(const api *a, api_call *call, cb_db **db, bool refuse)
+{
+    if (refuse)
+        cb_http_error(&call->answer, 503, "STOPPING", "this worker stops: ask another");
+    else if (!connect_once(a, db))
+        cb_http_error(&call->answer, 503, "NO_DATABASE", "the database does not answer");
+    else
+        api_call_run(call, *db, a->types);
+}
+
+static void *work(void *arg)
+{
+    api *a = arg;
+    OWNED(cb_db) db = NULL;
+    api_call *call;
+    bool refuse;
+
+    while ((call = next_call(a, &refuse))) {
+        run(a, call, &db, refuse);
+        call->answered = true;
+        call->resume(call->connection); /* from here on the call is not ours */
+    }
+    return NULL;
+}
+
+bool api_submit(api *a, api_call *call)
+{
+    pthread_mutex_lock(&a->lock);
+    bool fits = a->waiting < MOST_WAITING && !a->stopping;
+    if (fits) {
+        call->next = NULL;
+        *a->last = call;
+        a->last = &call->next;
+        a->waiting++;
+        pthread_cond_signal(&a->wanted);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return fits;
+}
+
+/* ---- start and end ---- */
+
+static bool open_types(api *a, cb_error *e)
+{
+    size_t n = 0, used = 0;
+
+    for (size_t i = 0; i < a->options.n_modules; i++)
+        n += a->options.modules[i]->n_processes;
+    a->type_list = calloc(n + 1, sizeof *a->type_list);
+    if (!a->type_list)
+        return cb_fail(e, CB_MEMORY, "out of memory");
+    for (size_t i = 0; i < a->options.n_modules; i++) {
+        for (size_t k = 0; k < a->options.modules[i]->n_processes; k++)
+            a->type_list[used++] = a->options.modules[i]->processes[k];
+    }
+    return cb_process_types_open(a->type_list, n, a->options.steps, a->options.n_steps,
+                                 a->options.settings, a->options.n_settings, &a->types, e);
+}
+
+static bool start_threads(api *a, cb_error *e)
+{
+    pthread_attr_t attributes;
+    bool started = true;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    while (started && a->n_threads < THREADS) {
+        started = pthread_create(&a->threads[a->n_threads], &attributes, work, a) == 0;
+        a->n_threads += started;
+    }
+    pthread_attr_destroy(&attributes);
+    return started || cb_fail(e, CB_MEMORY, "no threads for the HTTP routes");
+}
+
+bool api_open(const api_options *options, api **ret, cb_error *e)
+{
+    api *raw = calloc(1, sizeof *raw);
+
+    if (!raw)
+        return cb_fail(e, CB_MEMORY, "out of memory");
+    raw->options = *options;
+    raw->last = &raw->first;
+    pthread_mutex_init(&raw->lock, NULL);
+    pthread_cond_init(&raw->wanted, NULL);
+    OWNED(api) a = raw;
+    if (!api_table_open(options->modules, options->n_modules, &a->table, e) || !open_types(a, e) ||
+        !start_threads(a, e))
+        return false;
+    *ret = api_take(&a);
+    return true;
+}
+
+const api_table *api_routes(const api *a)
+{
+    return a->table;
+}
+
+void api_stop(api *a)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->stopping = true;
+    pthread_cond_broadcast(&a->wanted);
+    pthread_mutex_unlock(&a->lock);
+    while (a->n_threads > 0)
+        pthread_join(a->threads[--a->n_threads], NULL);
+}
+
+void api_free(api *a)
+{
+    if (!a)
+        return;
+    api_stop(a);
+    pthread_cond_destroy(&a->wanted);
+    pthread_mutex_destroy(&a->lock);
+    cb_process_types_free(a->types);
+    free(a->type_list);
+    api_table_free(a->table);
+    free(a);
+}

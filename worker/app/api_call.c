@@ -1,0 +1,102 @@
+/* A request: its body gathered, checked, and given to its route. */
+#include "api_call.h"
+
+#include <json-c/json_tokener.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEEPEST = 16 /* levels of JSON */
+};
+
+DEFINE_OWNED(json_tokener, json_tokener_free)
+
+api_call *api_call_new(const cb_route *route, const api_parts *parts)
+{
+    api_call *call = calloc(1, sizeof *call);
+
+    if (call) {
+        call->route = route;
+        call->parts = *parts;
+        call->answer.status = 200;
+    }
+    return call;
+}
+
+void api_call_free(api_call *call)
+{
+    if (!call)
+        return;
+    json_object_put(call->answer.body);
+    free(call->body);
+    free(call);
+}
+
+bool api_call_take(api_call *call, const char *bytes, size_t n)
+{
+    if (call->too_large || n > CB_ROUTE_BODY - call->n_body) {
+        call->too_large = true;
+        return true;
+    }
+    char *body = realloc(call->body, call->n_body + n + 1);
+    if (!body)
+        return false;
+    call->body = body;
+    memcpy(body + call->n_body, bytes, n);
+    call->n_body += n;
+    body[call->n_body] = '\0';
+    return true;
+}
+
+/* C strings end at a NUL, so a text that holds one would be read as another than was sent. */
+static bool has_nul(const api_call *call)
+{
+    return memchr(call->body, '\0', call->n_body) || strstr(call->body, "\\u0000");
+}
+
+static json_object *parse(const api_call *call)
+{
+    OWNED(json_tokener) tokener = json_tokener_new_ex(DEEPEST);
+
+    if (!tokener || has_nul(call))
+        return NULL;
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    OWNED(json_object) body = json_tokener_parse_ex(tokener, call->body, (int)call->n_body + 1);
+    bool whole = json_tokener_get_error(tokener) == json_tokener_success &&
+                 json_tokener_get_parse_end(tokener) >= call->n_body;
+    return whole && json_object_is_type(body, json_type_object) ? json_object_take(&body) : NULL;
+}
+
+/* False: the answer says why it is not asked. */
+static bool read_body(api_call *call, json_object **ret)
+{
+    if (call->too_large)
+        cb_http_error(&call->answer, 413, "BODY_TOO_LARGE", "a body has at most %d bytes",
+                      CB_ROUTE_BODY);
+    else if (call->n_body > 0 && !call->is_json)
+        cb_http_error(&call->answer, 415, "NOT_JSON", "say Content-Type: application/json");
+    else if (call->n_body > 0 && !(*ret = parse(call)))
+        cb_http_error(&call->answer, 400, "INVALID_JSON",
+                      "the body must be one JSON object, at most %d deep", DEEPEST);
+    return call->answer.status == 200;
+}
+
+static const char *header_of(const cb_http_request *request, const char *name)
+{
+    const api_call *call = request->arg;
+
+    return call->header(call->connection, name);
+}
+
+void api_call_run(api_call *call, cb_db *db, const cb_process_types *types)
+{
+    cb_http_request request = { .db = db, .types = types, .header = header_of, .arg = call };
+    OWNED(json_object) body = NULL;
+
+    if (!read_body(call, &body))
+        return;
+    for (size_t i = 0; i < call->parts.n; i++)
+        request.parts[i] = call->parts.text[i];
+    request.body = body;
+    call->route->answer(&request, &call->answer);
+}
