@@ -4,8 +4,9 @@
  *              ⇣                   ⇣                                  ⇣                              │
  *     updateStatusCancelled   releaseRisk                         releaseFx                updateStatusComplete
  *
- * A manager does nothing itself: the status of a payment is a command too. */
+ * A manager does nothing itself: the status of a payment is a command too, unless an operator ends it. */
 #include "calls.h"
+#include "mark.h"
 #include "messages.h"
 #include "processes.h"
 
@@ -29,9 +30,10 @@ enum {
     {                                                                                      \
         "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, .timeout_ms = (ms) \
     }
-#define MARK(step, ...)                                                                           \
-    {                                                                                             \
-        step, .command_type = "UpdatePaymentStatus", .request = &mark_request_fields, __VA_ARGS__ \
+#define MARK(step, ...)                                                               \
+    {                                                                                 \
+        step, .command_type = "UpdatePaymentStatus", .request = &mark_request_fields, \
+              .reply = &mark_reply_fields, __VA_ARGS__                                \
     }
 
 static const cb_manager_step steps[] = {
@@ -129,9 +131,11 @@ static bool decide(payment *p, const void *reply)
     return true;
 }
 
-static bool set_status(payment *p, payment_status status)
+static bool set_status(payment *p, payment_status status, const mark_reply *reply)
 {
     p->status = (int)status;
+    if (reply->payment_id.text[0])
+        p->payment_id = reply->payment_id;
     return true;
 }
 
@@ -139,11 +143,11 @@ static bool apply(int step, payment *p, const void *reply)
 {
     switch (step) {
     case MARK_PROCESSING:
-        return set_status(p, PAYMENT_PROCESSING);
+        return set_status(p, PAYMENT_PROCESSING, reply);
     case MARK_COMPLETE:
-        return set_status(p, PAYMENT_COMPLETE);
+        return set_status(p, PAYMENT_COMPLETE, reply);
     case MARK_CANCELLED:
-        return set_status(p, PAYMENT_CANCELLED);
+        return set_status(p, PAYMENT_CANCELLED, reply);
     case BOOK_RISK:
         return apply_risk(p, reply);
     case AWAIT_APPROVAL:
@@ -187,5 +191,7 @@ const cb_process_type payment_manager = {
     .state = &payment_fields,
     .manager = &manager,
     .deadline_action_of = payment_deadline,
+    .on_completed = mark_completed_by_operator,
+    .on_canceled = mark_canceled_by_operator,
     .redact = payment_redact,
 };

@@ -36,6 +36,7 @@ MESSAGE(mark_request_fields, mark_request,
         TEXT(mark_request, debit_account, "debitAccount"),
         TEXT(mark_request, credit_account, "creditAccount"),
         TEXT(mark_request, value_date, "valueDate"));
+MESSAGE(mark_reply_fields, mark_reply, CB_FIELD_AS(mark_reply, payment_id, CB_UUID, "paymentId"));
 MESSAGE(release_fx_fields, release_fx_request, TEXT(release_fx_request, contract_id, "contractId"));
 MESSAGE(release_risk_fields, release_risk_request,
         TEXT(release_risk_request, reference, "reference"));

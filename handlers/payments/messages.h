@@ -36,6 +36,10 @@ typedef struct {
     cb_decimal debit_amount;
     char *debit_currency, *credit_currency, *debit_account, *credit_account, *value_date;
 } mark_request;
+/* Which payment it was: a manager that was not told learns it here. */
+typedef struct {
+    cb_uuid payment_id;
+} mark_reply;
 
 typedef struct {
     char *contract_id;
@@ -53,8 +57,8 @@ typedef struct {
 } confirmation;
 
 extern const cb_fields risk_request_fields, risk_reply_fields, fx_request_fields, fx_reply_fields,
-    submit_request_fields, submit_reply_fields, mark_request_fields, release_fx_fields,
-    release_risk_fields, approval_fields, confirmation_fields;
+    submit_request_fields, submit_reply_fields, mark_request_fields, mark_reply_fields,
+    release_fx_fields, release_risk_fields, approval_fields, confirmation_fields;
 
 typedef bool fill_fn(const payment *p, void *message);
 typedef bool apply_fn(payment *p, const void *message);

@@ -1,6 +1,6 @@
 /* UpdatePaymentStatus {"paymentId", "status", "debitAmount", "debitCurrency", "creditCurrency", "debitAccount",
  * "creditAccount", "valueDate"}: for PaymentManager, which does nothing itself. The payment changes in the transaction
- * that completes the command. Without a paymentId it is the process's id. */
+ * that completes the command. Without a paymentId it is the process's id. Gives back {"paymentId"}. */
 #include "handlers.h"
 #include "mark.h"
 #include "messages.h"
@@ -49,7 +49,6 @@ cb_outcome update_payment_status(cb_context *ctx, const cb_command *command, jso
     cb_error e = { 0 };
     cb_outcome outcome;
 
-    (void)result;
     if (!r)
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
     if (!cb_fields_read(&mark_request_fields, r, cb_context_data(ctx), NULL, &e)) {
@@ -57,6 +56,8 @@ cb_outcome update_payment_status(cb_context *ctx, const cb_command *command, jso
     } else {
         payment p = facts_of(command, r);
         outcome = change(ctx, &p, (payment_status)r->status);
+        *result = json_object_new_object();
+        json_object_object_add(*result, "paymentId", json_object_new_string(p.payment_id.text));
     }
     cb_fields_free(&mark_request_fields, r);
     return outcome;

@@ -13,11 +13,11 @@ prepare() {
     "$COMMANDBUS_BIN" migrate --quiet --set payments="$COMMANDBUS_SOURCE_DIR/handlers/payments/sql" >/dev/null
 }
 
-# Downstream: instant and friendly, unless told otherwise.
+# start_simulator [ARGUMENTS...]: everybody downstream; instant and friendly, unless told otherwise.
 start_simulator() {
     local port until=$((SECONDS + 30))
     port=$(free_port)
-    "$COMMANDBUS_BUILD_DIR/bin/commandbus-simulator" --port "$port" --fx-capacity 30 --risk-capacity 30 >"$work/simulator.log" 2>&1 &
+    "$COMMANDBUS_BUILD_DIR/bin/commandbus-simulator" --port "$port" --fx-capacity 30 --risk-capacity 30 "$@" >"$work/simulator.log" 2>&1 &
     others=$!
     worker_port[simulator]=$port
     for name in fx risk payments; do worker_settings+=("handlers.$name.url=http://127.0.0.1:$port"); done
@@ -246,6 +246,98 @@ test_when_nobody_answers_downstream_nothing_is_lost() {
     expect_http 202
     wait_until "(SELECT count(*) FROM commandbus.command_metadata WHERE command_type = 'BookRisk' AND status = 'PENDING' AND attempts = 1) = 1" 30
     same "$(sql 'SELECT status FROM commandbus.process')" WAITING_FOR_ASYNC
+    stop_worker api
+}
+
+# bookings API: a table of that name, from what the simulator has: key, released.
+bookings() {
+    http_ask simulator GET "/bookings/$1"
+    same "$http_status" 200 "GET /bookings/$1"
+    psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -v list="$(jq -c '[.. | objects | select(has("key"))]' <<<"$http_body")" <<SQL
+        CREATE TABLE public.booked_$1 AS
+        SELECT key::uuid AS command_id, released FROM jsonb_to_recordset(:'list'::jsonb) AS b (key text, released integer)
+SQL
+}
+
+# "Bookings at the simulator equal to what the payments say", with trouble everywhere and workers that are killed. What the gateway
+# leaves without an answer is in the TSQ; what waits for a person is approved.
+test_with_chaos_and_killed_workers_nothing_is_lost_and_nothing_left_behind() {
+    local i until=$((SECONDS + 150)) open
+    prepare
+    start_simulator --chaos --seed 11
+    behave network '{"timeout": 0}' # nobody here has the hours that a confirmation may take to be missed
+    start_ready api
+    start_ready b
+    for i in {1..60}; do
+        submit "c-$i" "$(payment "$( ((i % 2)) && echo . || echo '.creditCurrency = "EUR"')")" "$( ((i % 3)) && echo api || echo b)" || true
+        if ((http_status != 202)); then submit "c-$i" "$(payment "$( ((i % 2)) && echo . || echo '.creditCurrency = "EUR"')")"; fi
+        expect_http 202
+        if ((i % 20 == 10)); then kill_worker b && start_ready b; fi
+    done
+    kill_worker b
+    open="SELECT count(*) FROM commandbus.process WHERE status NOT IN ('COMPLETED', 'COMPENSATED', 'WAITING_FOR_TSQ')"
+    while (($(sql "$open") > 0)); do
+        ((SECONDS < until)) || fail "they do not end: $(summary)"
+        sql "SELECT count(payments.resolve_approval(process_id, true, 'ada')) FROM payments.pending_approval WHERE status = 'PENDING'" >/dev/null
+        sql "SELECT count(payments.resolve_network_response(process_id, level, 'ada')) FROM payments.pending_network_response WHERE status = 'PENDING'" >/dev/null
+        sleep 0.2
+    done
+    same "$(processes)" 60 processes
+    bookings risk
+    bookings fx
+    same "$(sql "
+        WITH booked AS (SELECT * FROM booked_risk UNION ALL SELECT * FROM booked_fx)
+        SELECT string_agg(concat_ws(' ', p.process_id, p.status, c.command_type, b.released), ', ')
+        FROM booked b LEFT JOIN commandbus.command_metadata c USING (command_id)
+        LEFT JOIN commandbus.process p ON p.process_id = c.correlation_id
+        WHERE p.status IS NULL
+              OR p.status <> 'WAITING_FOR_TSQ' AND b.released IS DISTINCT FROM CASE p.status WHEN 'COMPENSATED' THEN 1 ELSE 0 END")" '' 'bookings that are not as the payments say'
+    same "$(sql "SELECT count(*) FROM commandbus.command_metadata c WHERE command_type IN ('BookRisk', 'BookFx') AND status = 'COMPLETED'
+                 AND NOT EXISTS (SELECT FROM booked_risk b WHERE b.command_id = c.command_id)
+                 AND NOT EXISTS (SELECT FROM booked_fx b WHERE b.command_id = c.command_id)")" 0 'commands that booked nothing'
+    same "$(sql "SELECT count(*) FROM commandbus.process p JOIN payments.payment m USING (process_id)
+                 WHERE m.status <> CASE p.status WHEN 'COMPLETED' THEN 'COMPLETE' WHEN 'COMPENSATED' THEN 'CANCELLED' ELSE 'PROCESSING' END")" 0 'payments that are not as their processes'
+    note "$(sql "SELECT string_agg(n || ' ' || status, ', ' ORDER BY status) FROM (SELECT status, count(*) AS n FROM commandbus.process GROUP BY 1) AS s")"
+    stop_worker api
+}
+
+# DESIGN 3, "Roles": the login of a worker that pays is a worker's, and no more than that.
+test_the_role_of_workers_is_enough_to_pay() {
+    prepare
+    start_simulator
+    [[ $url =~ ^postgresql://[^@]*@(.*)$ ]] || fail 'the server has no URL with a user'
+    login=${database}_login
+    sql "CREATE ROLE $login LOGIN PASSWORD 'of-the-test' IN ROLE commandbus_worker"
+    trap 'code=$?; set +e; sql "DROP OWNED BY $login"; sql "DROP ROLE IF EXISTS $login"; (exit "$code"); end_test' EXIT
+    start_ready api --set database.url="postgresql://$login:of-the-test@${BASH_REMATCH[1]}"
+    submit as-worker
+    expect_http 202
+    "$COMMANDBUS_BIN" process start PaymentManager --quiet --state '{"debitAccount": "ACC-1", "creditAccount": "ACC-2",
+        "debitAmount": "100.00", "debitCurrency": "EUR", "creditCurrency": "USD", "valueDate": "2099-01-05"}' >/dev/null
+    wait_until "(SELECT count(*) FROM payments.payment WHERE status = 'COMPLETE') = 2" 60
+    http_ask api GET "/api/payments/$(sql "SELECT process_id FROM commandbus.process WHERE process_type = 'PaymentStep'")/status"
+    expect_http 200 .status COMPLETED
+    stop_worker api
+    if grep -E 'level=(warn|error)' "$work/api.log"; then fail 'it has complaints'; fi
+    if psql -XqAt -d "postgresql://$login:of-the-test@${BASH_REMATCH[1]}" -c "SELECT payments.resolve_approval(gen_random_uuid(), true, 'me')" 2>/dev/null; then
+        fail 'a worker may approve'
+    fi
+}
+
+# SIM.2, SIM.3: what waits for a person, resolved as people do; a restart of the database in between.
+test_a_pending_payment_is_resolved_by_a_person() {
+    local id
+    prepare
+    start_simulator
+    behave risk '{"pending": 100}'
+    start_ready api
+    submit pending
+    id=$(field .processId)
+    wait_until "(SELECT current_wait FROM commandbus.process) = 'awaitRiskApproval'" 30
+    same "$(sql 'SELECT concat_ws($$ $$, process_id, level, execution_model, status) FROM payments.pending_approval')" "$id RISK PROCESS_STEP PENDING"
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'commandbus-payments'" >/dev/null
+    same "$(sql "SELECT payments.resolve_approval('$id', true, 'ada')")" t
+    wait_until "(SELECT status FROM payments.payment) = 'COMPLETE'" 30
     stop_worker api
 }
 

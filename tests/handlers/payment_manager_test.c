@@ -136,6 +136,31 @@ Test(payment_manager, waits_for_an_operator_when_a_confirmation_does_not_come)
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
 }
 
+/* SIM.4: a payment that an operator ends is what he made of it, though no command says so. */
+Test(payment_manager, ended_by_an_operator_leaves_a_payment_that_is_complete_or_failed)
+{
+    for (int complete = 0; complete <= 1; complete++) {
+        cb_uuid id = payer_start(&s, "PaymentManager", "EUR", 0);
+        char reply[80];
+        free(test_value(s.rig.sql,
+                        "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
+                        "'2099-01-05')",
+                        id.text, NULL));
+        snprintf(reply, sizeof reply, "{\"paymentId\": \"%s\"}", id.text);
+        payer_serve(&s, "payments", "UpdatePaymentStatus", CB_SUCCESS, reply, NULL);
+        payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
+        expect_value(s.rig.sql, "WAITING_FOR_TSQ",
+                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+
+        if (complete)
+            payer_complete(&s, id, NULL);
+        else
+            payer_cancel(&s, id, false);
+
+        expect_payment(&s, complete ? "COMPLETE" : "FAILED", id);
+    }
+}
+
 /* SIM.3: the gateway cannot be reached: nobody knows, so nobody does it again. */
 Test(payment_workflow, validates_books_and_leaves_an_execution_without_answer_to_a_person)
 {

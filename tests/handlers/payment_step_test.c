@@ -273,7 +273,7 @@ Test(payment_step, an_error_of_any_level_releases_everything)
 {
     for (int level = 1; level <= 4; level++) {
         cb_uuid id = payer_confirmed(&s, "USD", level - 1);
-        char expected[40], field[20];
+        char expected[40], field[32];
 
         payer_confirm(&s, id, level, "{\"error\": \"AC04\", \"message\": \"closed account\"}");
         payer_release(&s, "fx", "ReleaseFx");
@@ -428,6 +428,15 @@ Test(payment_step, past_its_deadline_and_submitted_it_waits_for_a_person)
 
     stage_wait(&s, 61);
     stage_go(&s);
+    const cb_command *c = cb_claim_at(claim, 0);
+    cb_settlement paid = { .domain = "payments",
+                           .command_id = c->command_id,
+                           .lease_no = c->lease_no,
+                           .outcome = CB_SUCCESS,
+                           .result = "{\"reference\": \"PAY-1\"}" };
+    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", paid));
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", out);
     expect_value(s.rig.sql, "0",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE correlation_id = $1 AND "
                  "command_type LIKE 'Release%'",

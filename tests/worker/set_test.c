@@ -152,6 +152,8 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
         { "no_handlers", "has no handlers" },
         { "no_type", "handler 2 of set 'no_type' has no command type" },
         { "no_function", "command type 'Hollow' of set 'no_function' has no function" },
+        { "bad_route", "route 2 of set 'bad_route', GET /bad{id}, needs a method, a path such as "
+                       "/api/things/{id}" },
         { "no_manifest", "is no handler set: it has no symbol cb_module_manifest" },
         { "undefined_symbol", "undefined symbol: cb_of_another_version" },
     };

@@ -111,11 +111,11 @@ const config_key config_keys[] = {
       .help = "wait for the process that a reply is for" },
 
     { "http.bind", KEY_TEXT, TOP(http_bind), .initial = "127.0.0.1", .rule = rule_present,
-      .help = "address of /livez, /readyz and /metrics" },
+      .help = "address of /livez, /readyz, /metrics and routes" },
     { "http.port", KEY_INTEGER, TOP(http_port), .initial = "9464", .max = 65535,
       .help = "0: no HTTP" },
     { "http.token-file", KEY_TEXT, TOP(http_token_file), .without = "none",
-      .help = "a file with the bearer token that /metrics asks for" },
+      .help = "a file with the bearer token that /metrics and routes ask for" },
 
     { "log.level", KEY_CHOICE, TOP(log_level), .initial = "info", .choices = levels,
       .help = "debug, info, warn or error" },
