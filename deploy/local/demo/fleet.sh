@@ -98,8 +98,9 @@ submit_payments() {
         ((i == 1)) || echo next
         printf 'url = "%s"\nheader = "Content-Type: application/json"\nheader = "Idempotency-Key: demo-%d"\n' "$api" "$i"
         printf 'data = "%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code}\\n"\n' "$(payment "$i")"
+        printf 'retry = 100\nretry-delay = 1\nretry-all-errors\nfail\n' # of this one: "next" begins anew
     done >"$work/payments.curl"
-    curl -s --retry 100 --retry-delay 1 --retry-all-errors "$@" -K "$work/payments.curl" \
+    curl -s "$@" -K "$work/payments.curl" \
         >"$work/logs/submitted" 2>"$work/logs/submit.log"
 }
 

@@ -1,5 +1,8 @@
--- What the payments say beside what the simulator has booked. :asked, :accepted, :ms, :allowed; :'stats', :'fx' and
--- :'risk' are the simulator's; the report goes to :'file' as JSON and, for people, to stdout.
+-- What the payments say beside what the simulator has booked. :asked, :accepted, :ms, :allowed; what the simulator says is
+-- in files of $DEMO_WORK; the report goes to :'file' as JSON and, for people, to stdout.
+\set stats `cat "$DEMO_WORK/stats.json"`
+\set fx `cat "$DEMO_WORK/fx.json"`
+\set risk `cat "$DEMO_WORK/risk.json"`
 CREATE TEMP VIEW booking AS
 SELECT b.api, p.process_id, p.status, (b.e ->> 'released')::integer AS released
 FROM (SELECT 'fx' AS api, e FROM jsonb_array_elements(:'fx'::jsonb) e

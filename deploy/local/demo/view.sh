@@ -103,10 +103,10 @@ view_until_done() {
 write_report() {
     local accepted
     accepted=$(grep -c '^20[02]$' "$work/logs/submitted" || true)
-    psql -XqAt -d "$url" -v ON_ERROR_STOP=1 -v asked="$1" -v accepted="$accepted" -v ms="$2" -v allowed="$limit" \
-        -v stats="$(simulator_stats)" \
-        -v fx="$(curl -sf "http://127.0.0.1:$simulator_port/bookings/fx")" \
-        -v risk="$(curl -sf "http://127.0.0.1:$simulator_port/bookings/risk")" \
-        -v file="$3" -f "$root/deploy/local/demo/report.sql"
+    simulator_stats >"$work/stats.json"
+    curl -sf "http://127.0.0.1:$simulator_port/bookings/fx" >"$work/fx.json"
+    curl -sf "http://127.0.0.1:$simulator_port/bookings/risk" >"$work/risk.json"
+    DEMO_WORK=$work psql -XqAt -d "$url" -v ON_ERROR_STOP=1 -v asked="$1" -v accepted="$accepted" -v ms="$2" \
+        -v allowed="$limit" -v file="$3" -f "$root/deploy/local/demo/report.sql"
     grep -q '"well": true' "$3"
 }
