@@ -36,7 +36,8 @@ static cb_outcome check(cb_context *ctx, const booking *b)
         return cb_permanent(ctx, "INVALID_CURRENCY", "ISO 4217 has no such currency");
     if (strcmp(b->from_currency, b->to_currency) == 0)
         return cb_permanent(ctx, "SAME_CURRENCY", "there is nothing to exchange");
-    return input_value_date(ctx, b->value_date);
+    /* Later the API is asked: an earlier attempt may have booked, and a no of ours would leave that behind. */
+    return cb_context_attempt(ctx) == 1 ? input_value_date(ctx, b->value_date) : CB_SUCCESS;
 }
 
 /* What the API says is checked like anything else from outside: a process will pay that amount. */

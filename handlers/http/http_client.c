@@ -124,8 +124,14 @@ static CURLcode perform(const http_client *c, CURL *h, cb_context *ctx, const ch
     curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, is_futile);
     curl_easy_setopt(h, CURLOPT_XFERINFODATA, ctx);
-    if (c->settings.ca_file)
+    /* On a kept connection that closes without an answer curl sends again by itself. What may be tried once only
+     * gets a connection of its own, where it does not. */
+    curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, cb_context_max_attempts(ctx) == 1 ? 1L : 0L);
+    if (c->settings.ca_file) {
         curl_easy_setopt(h, CURLOPT_CAINFO, c->settings.ca_file);
+        curl_easy_setopt(h, CURLOPT_CAPATH,
+                         NULL); /* the system's folder is trusted beside it otherwise */
+    }
     return curl_easy_perform(h);
 }
 

@@ -19,7 +19,12 @@ static cb_outcome check(cb_context *ctx, const submit_request *r)
         outcome = input_account(ctx, "creditAccount", r->credit_account);
     if (outcome == CB_SUCCESS && strcmp(r->debit_account, r->credit_account) == 0)
         outcome = cb_permanent(ctx, "SAME_ACCOUNT", "debit and credit are one account");
-    return outcome == CB_SUCCESS ? input_value_date(ctx, r->value_date) : outcome;
+    if (outcome == CB_SUCCESS)
+        outcome = input_value_date(ctx, r->value_date);
+    /* Not the business's no, which would undo the payment: an earlier run may have submitted it. */
+    return outcome == CB_BUSINESS_RULE
+               ? cb_permanent(ctx, "VALUE_DATE_PAST", "the value date is over")
+               : outcome;
 }
 
 /* Whatever else an answer has stays out of our tables. */

@@ -69,6 +69,35 @@ test_a_payment_is_started_at_once_with_its_cut_off_as_deadline() {
     stop_worker api
 }
 
+# SIM.5: a connection that breaks under a request costs that request, and not the thread that served it.
+test_the_api_gets_over_connections_that_break_under_requests() {
+    local i locker blocked="SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    prepare
+    without_simulator
+    start_api
+    mkfifo "$work/locker"
+    psql -XqAt -d "$url" <"$work/locker" >"$work/locked" &
+    locker=$!
+    exec 5>"$work/locker"
+    echo 'BEGIN; LOCK TABLE payments.payment; SELECT 1;' >&5
+    until [[ -s $work/locked ]]; do sleep 0.05; done
+    for i in {1..4}; do # as many as there are threads
+        curl -s -o /dev/null -X POST "http://127.0.0.1:${worker_port[api]}/api/payments" -H 'Content-Type: application/json' \
+            -H "Idempotency-Key: broken-$i" -d "$(payment)" &
+    done
+    wait_until "($blocked) = 4" 30
+    sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'" >/dev/null
+    wait_until "($blocked) = 0" 30
+    echo 'ROLLBACK;' >&5
+    exec 5>&-
+    wait "$locker"
+    for i in {1..12}; do
+        submit "after-$i"
+        expect_http 202
+    done
+    stop_worker api
+}
+
 # SIM.5: a repeat, also at the same time, starts nothing new.
 test_the_same_idempotency_key_is_the_same_payment() {
     local first i

@@ -138,7 +138,7 @@ Test(payment_commands, what_cannot_be_paid_is_refused_before_anybody_is_called)
                SUBMIT("\"-10\"", "EUR", "B", "2099-01-05"));
     expect_run("PERMANENT SAME_ACCOUNT", "SubmitPayment",
                SUBMIT("\"10\"", "EUR", "A", "2099-01-05"));
-    expect_run("BUSINESS_RULE VALUE_DATE_PAST", "SubmitPayment",
+    expect_run("PERMANENT VALUE_DATE_PAST", "SubmitPayment",
                SUBMIT("\"10\"", "EUR", "B", "2020-01-05"));
 
     const char *found = run("SubmitPayment", SUBMIT("\"10\"", "EUR", "B", "2099-01-05"));

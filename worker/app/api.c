@@ -45,12 +45,12 @@ static api_call *next_call(api *a, bool *refuse)
     return call;
 }
 
-/* Nothing is said on an idle connection unless it ends. */
+/* Nothing is said on an idle connection unless it ends; one that broke under a set's own statement has no socket. */
 static bool has_ended(const cb_db *db)
 {
     struct pollfd look = { .fd = cb_db_socket(db), .events = POLLIN | POLLRDHUP };
 
-    return poll(&look, 1, 0) != 0;
+    return look.fd < 0 || poll(&look, 1, 0) != 0;
 }
 
 static bool connect_once(const api *a, cb_db **db)

@@ -72,6 +72,7 @@ start_members() {
 
 stop_fleet() {
     local pids=("${member_pid[@]}")
+    member_pid=()
     ((${#pids[@]})) || return 0
     kill "${pids[@]}" 2>/dev/null || true
     wait "${pids[@]}" 2>/dev/null || true
@@ -89,7 +90,7 @@ payment() {
 }
 
 # submit_payments N CURL-OPTIONS...: one curl for all of them. A worker that was killed comes back on its port; the key
-# makes it the same payment however often it is submitted.
+# makes it the same payment however often it is submitted. Goes on in the background.
 submit_payments() {
     local n=$1 i tomorrow
     shift
@@ -100,8 +101,8 @@ submit_payments() {
         printf 'data = "%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code}\\n"\n' "$(payment "$i")"
         printf 'retry = 100\nretry-delay = 1\nretry-all-errors\nfail\n' # of this one: "next" begins anew
     done >"$work/payments.curl"
-    curl -s "$@" -K "$work/payments.curl" \
-        >"$work/logs/submitted" 2>"$work/logs/submit.log"
+    curl -s "$@" -K "$work/payments.curl" >"$work/logs/submitted" 2>"$work/logs/submit.log" &
+    member_pid[submitter]=$!
 }
 
 # ---- chaos ----

@@ -3,12 +3,14 @@
 \set stats `cat "$DEMO_WORK/stats.json"`
 \set fx `cat "$DEMO_WORK/fx.json"`
 \set risk `cat "$DEMO_WORK/risk.json"`
+\set gateway `cat "$DEMO_WORK/gateway.json"`
 CREATE TEMP VIEW booking AS
 SELECT b.api, p.process_id, p.status, (b.e ->> 'released')::integer AS released
 FROM (SELECT 'fx' AS api, e FROM jsonb_array_elements(:'fx'::jsonb) e
-      UNION ALL SELECT 'risk', e FROM jsonb_array_elements(:'risk'::jsonb) e) b
-JOIN commandbus.command_metadata c ON c.command_id::text = lower(b.e ->> 'key')
-JOIN commandbus.process p ON p.process_id = c.correlation_id
+      UNION ALL SELECT 'risk', e FROM jsonb_array_elements(:'risk'::jsonb) e
+      UNION ALL SELECT 'gateway', e FROM jsonb_array_elements(:'gateway'::jsonb) e) b
+LEFT JOIN commandbus.command_metadata c ON c.command_id::text = lower(b.e ->> 'key')
+LEFT JOIN commandbus.process p ON p.process_id = c.correlation_id
 WHERE b.e ->> 'status' <> 'DECLINED';
 
 CREATE TEMP TABLE report AS
@@ -23,9 +25,19 @@ WITH payment AS (
     SELECT count(*) FILTER (WHERE api = 'fx') AS fx, count(*) FILTER (WHERE api = 'risk') AS risk,
            count(*) - count(DISTINCT (api, process_id)) AS twice,
            count(*) FILTER (WHERE released > 1) AS released_twice,
-           count(*) FILTER (WHERE status IN ('COMPENSATED', 'FAILED', 'CANCELED') AND released = 0
+           -- Of nobody's, not released though undone, released though complete.
+           count(*) FILTER (WHERE process_id IS NULL
+                               OR api <> 'gateway' AND status IN ('COMPENSATED', 'FAILED', 'CANCELED') AND released = 0
                                OR status = 'COMPLETED' AND released > 0) AS left_behind
     FROM booking
+), unpaid AS (
+    -- Complete, and nobody has submitted it, judged its risk or changed its money.
+    SELECT count(*) AS missing
+    FROM commandbus.process p
+    CROSS JOIN LATERAL (VALUES ('gateway'), ('risk'),
+        (CASE WHEN p.state ->> 'debitCurrency' <> p.state ->> 'creditCurrency' THEN 'fx' END)) AS needs(api)
+    WHERE p.process_type = 'PaymentStep' AND p.status = 'COMPLETED' AND needs.api IS NOT NULL
+      AND NOT EXISTS (SELECT FROM booking b WHERE b.process_id = p.process_id AND b.api = needs.api)
 ), simulator AS (SELECT :'stats'::jsonb AS s)
 SELECT jsonb_build_object(
     'payments', jsonb_build_object('asked', :asked, 'accepted', :accepted, 'started', started, 'completed', completed,
@@ -35,9 +47,9 @@ SELECT jsonb_build_object(
         'refused_429', s #> '{fx,rejected_429}', 'booked', fx),
     'risk', jsonb_build_object('calls', s #> '{risk,calls}', 'most_in_flight', s #> '{risk,most_in_flight}', 'limit', :allowed,
         'refused_429', s #> '{risk,rejected_429}', 'booked', risk),
-    'lost', greatest(:accepted, started) - (completed + compensated + failed + parked),
+    'lost', greatest(:asked, started) - (completed + compensated + failed + parked) + missing,
     'duplicates', twice + released_twice, 'left_behind', left_behind) AS r
-FROM payment, booked, simulator;
+FROM payment, booked, unpaid, simulator;
 
 UPDATE report SET r = r || jsonb_build_object('well', (r ->> 'lost')::integer = 0 AND (r ->> 'duplicates')::integer = 0
     AND (r ->> 'left_behind')::integer = 0 AND (r #>> '{fx,most_in_flight}')::integer <= :allowed

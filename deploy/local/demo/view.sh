@@ -106,6 +106,7 @@ write_report() {
     simulator_stats >"$work/stats.json"
     curl -sf "http://127.0.0.1:$simulator_port/bookings/fx" >"$work/fx.json"
     curl -sf "http://127.0.0.1:$simulator_port/bookings/risk" >"$work/risk.json"
+    curl -sf "http://127.0.0.1:$simulator_port/bookings/gateway" >"$work/gateway.json"
     DEMO_WORK=$work psql -XqAt -d "$url" -v ON_ERROR_STOP=1 -v asked="$1" -v accepted="$accepted" -v ms="$2" \
         -v allowed="$limit" -v file="$3" -f "$root/deploy/local/demo/report.sql"
     grep -q '"well": true' "$3"
