@@ -142,7 +142,8 @@ static const struct {
       "this Idempotency-Key belongs to a payment with other facts" },
 };
 
-/* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already. */
+/* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already; "" of one that is at
+ * its end, and is not to be started again. */
 static bool draft(const cb_http_request *request, const payment *p, const cb_uuid *id,
                   char deadline[64], cb_http_answer *answer)
 {
@@ -164,8 +165,9 @@ static bool draft(const cb_http_request *request, const payment *p, const cb_uui
             return false;
         }
     }
-    snprintf(deadline, 64, "%s", PQgetvalue(drafted, 0, 1));
-    return ask(request, mark_sql, CB_COUNT(approved), approved, &marked, answer);
+    bool ended = strcmp(PQgetvalue(drafted, 0, 0), "ENDED") == 0;
+    snprintf(deadline, 64, "%s", ended ? "" : PQgetvalue(drafted, 0, 1));
+    return ended || ask(request, mark_sql, CB_COUNT(approved), approved, &marked, answer);
 }
 
 /* The document of payments.status_of; false: there is none, or the answer says why. */
@@ -208,6 +210,8 @@ static bool start(const cb_http_request *request, payment *p, const cb_uuid *id,
     cb_uuid started;
     cb_error e = { 0 };
 
+    if (!*deadline)
+        return status_of_old(request, id->text, status, answer);
     p->payment_id = *id;
     p->status = PAYMENT_APPROVED;
     if (cb_process_start(request->db, request->types, payment_step.name, p, &started, &how, &e,

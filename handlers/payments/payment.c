@@ -126,6 +126,19 @@ static bool check_presence(const payment *p, const char **code, cb_error *e)
     return true;
 }
 
+/* debit: the amount as text. What risk judges must be what the gateway pays. */
+static bool is_credited_as_debited(const payment *p, const char *debit)
+{
+    char credit[CB_DECIMAL_TEXT];
+
+    if (strcmp(p->debit_currency, p->credit_currency) != 0)
+        return true;
+    return p->credit_amount.digits == 0 &&
+           (p->original_credit_amount.digits == 0 ||
+            (payment_amount(&p->original_credit_amount, p->debit_currency, credit) &&
+             strcmp(credit, debit) == 0));
+}
+
 bool payment_check(const payment *p, const char **code, cb_error *e)
 {
     char text[CB_DECIMAL_TEXT];
@@ -144,6 +157,9 @@ bool payment_check(const payment *p, const char **code, cb_error *e)
     if (!payment_amount(&p->debit_amount, p->debit_currency, text))
         return wrong(code, "INVALID_AMOUNT", e,
                      "the amount has more digits than its currency, or is too large");
+    if (!is_credited_as_debited(p, text))
+        return wrong(code, "INVALID_AMOUNT", e,
+                     "in one currency the amount credited is the amount debited");
     if (!payment_is_day(p->value_date))
         return wrong(code, "INVALID_DATE", e, "valueDate is a day, as 2030-12-31");
     return true;

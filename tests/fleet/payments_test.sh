@@ -98,6 +98,21 @@ test_the_api_gets_over_connections_that_break_under_requests() {
     stop_worker api
 }
 
+# SIM.5: the key is the payment's also when retention has taken its process.
+test_a_payment_that_is_complete_is_never_started_again() {
+    prepare
+    start_simulator
+    start_ready api
+    submit once
+    expect_http 202
+    wait_until "(SELECT status FROM payments.payment) = 'COMPLETE'" 60
+    sql "DELETE FROM commandbus.process; DELETE FROM commandbus.process_history"
+    submit once
+    expect_http 200 .status COMPLETED
+    same "$(processes)" 0 'processes started by asking again'
+    stop_worker api
+}
+
 # SIM.5: a repeat, also at the same time, starts nothing new.
 test_the_same_idempotency_key_is_the_same_payment() {
     local first i

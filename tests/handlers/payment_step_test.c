@@ -488,6 +488,14 @@ Test(payment_step, facts_that_are_no_payment_end_with_a_code_and_book_nothing)
           "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"EUR\", \"valueDate\": \"2099-01-05\"}",
           "INVALID_AMOUNT" },
         { "{\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"1.00\", "
+          "\"originalCreditAmount\": \"9.00\", \"debitCurrency\": \"EUR\", \"creditCurrency\": \"EUR\", "
+          "\"valueDate\": \"2099-01-05\"}",
+          "INVALID_AMOUNT" },
+        { "{\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"1.00\", "
+          "\"creditAmount\": \"9.00\", \"debitCurrency\": \"EUR\", \"creditCurrency\": \"EUR\", "
+          "\"valueDate\": \"2099-01-05\"}",
+          "INVALID_AMOUNT" },
+        { "{\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"1.00\", "
           "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"XXY\", \"valueDate\": \"2099-01-05\"}",
           "UNKNOWN_CURRENCY" },
         { "{\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"1.00\", "

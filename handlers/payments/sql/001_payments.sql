@@ -44,7 +44,8 @@ CREATE FUNCTION payments.begin(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    owner uuid;
+    owner  uuid;
+    became text;
 BEGIN
     INSERT INTO payments.payment (payment_id, process_id, status, debit_account, credit_account, debit_amount,
                                   debit_currency, credit_currency, value_date)
@@ -53,15 +54,18 @@ BEGIN
     ON CONFLICT (payment_id) DO UPDATE
     SET status = CASE WHEN payments.may_become(payment.status, 'PROCESSING') THEN 'PROCESSING' ELSE payment.status END,
         updated_at = clock_timestamp()
-    RETURNING payment.process_id INTO owner;
+    RETURNING payment.process_id, payment.status INTO owner, became;
     IF owner <> begin.process_id THEN
         RAISE EXCEPTION 'the payment belongs to another process' USING ERRCODE = 'unique_violation';
+    ELSIF became <> 'PROCESSING' THEN
+        RAISE EXCEPTION 'the payment is %', became USING ERRCODE = 'unique_violation';
     END IF;
 END
 $$;
 
 -- Submitting, first half: a DRAFT, once for each process_id. verdict: NEW; SAME, it was there already, with these facts;
--- OTHER, with other facts; PAST, the value date is (a day by UTC).
+-- ENDED, likewise, and it is at its end: its process may be gone, and no other is to be started; OTHER, with other facts;
+-- PAST, the value date is (a day by UTC).
 CREATE FUNCTION payments.draft(
     process_id uuid, debit_account text, credit_account text, debit_amount numeric, debit_currency text,
     credit_currency text, value_date date, cutoff interval,
@@ -95,7 +99,8 @@ BEGIN
               found.credit_currency, found.value_date)
              IS NOT DISTINCT FROM (draft.debit_account, draft.credit_account, draft.debit_amount, draft.debit_currency,
                                    draft.credit_currency, draft.value_date)
-        THEN 'SAME' ELSE 'OTHER'
+        THEN CASE WHEN found.status IN ('COMPLETE', 'FAILED', 'CANCELLED') THEN 'ENDED' ELSE 'SAME' END
+        ELSE 'OTHER'
     END;
 END
 $$;
