@@ -96,7 +96,9 @@ Test(payment_commands, a_status_changes_the_payment_with_the_command_and_never_b
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"CANCELLED\", " FACTS "}");
     expect_payment("CANCELLED 10.00");
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"COMPLETE\", " FACTS "}");
-    expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"PROCESSING\", " FACTS "}");
+    /* Whoever begins it goes on to book and to pay: not silently. */
+    expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus",
+               "{\"status\": \"PROCESSING\", " FACTS "}");
     expect_payment("CANCELLED 10.00");
 }
 
