@@ -41,7 +41,7 @@ static void claim(int n, cb_uuid *ids)
 {
     cb_process_claim *claim = pay_claim(bus.db, "w", n, 60);
 
-    cr_assert_eq(cb_process_claim_count(claim), n);
+    cr_assert_eq(cb_process_claim_count(claim), (size_t)n);
     for (int i = 0; ids && i < n; i++)
         ids[i] = cb_process_claim_at(claim, (size_t)i)->process_id;
     cb_process_claim_free(claim);
