@@ -215,6 +215,18 @@ Test(privileges, of_public_are_none)
                  "WHERE n.nspname IN ('commandbus', 'pgmq') AND a.grantee = 0");
 }
 
+/* RL.5: the limit is replicas × concurrent-messages, or leases counted; nobody hands out tokens. */
+Test(privileges, of_token_buckets_there_are_none_to_have)
+{
+    expect_number(
+        bus.conn, 0,
+        "SELECT count(*) FROM (SELECT relname FROM pg_class WHERE relnamespace = "
+        "'commandbus'::regnamespace UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = "
+        "'commandbus'::regnamespace UNION ALL SELECT attname FROM pg_attribute a JOIN pg_class c "
+        "ON c.oid = a.attrelid WHERE c.relnamespace = 'commandbus'::regnamespace) n(name) "
+        "WHERE name ~ 'bucket|token|rate_limit'");
+}
+
 /* Each queue has three functions of its own, made when the queue is. */
 Test(privileges, of_a_queues_own_functions_nobody_has)
 {
