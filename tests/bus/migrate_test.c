@@ -156,6 +156,75 @@ Test(migrate, a_server_that_offers_only_an_old_pgmq_is_refused_with_both_version
     expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
 }
 
+/* PGMQ without the extension, as on a server that does not offer it: its SQL, run by who migrates. */
+static const char pgmq_as_sql[] =
+    "CREATE SCHEMA pgmq;"
+    "DO $$ BEGIN EXECUTE pg_read_file("
+    "    (SELECT setting FROM pg_config WHERE name = 'SHAREDIR') || '/extension/pgmq--' ||"
+    "    (SELECT default_version FROM pg_available_extensions WHERE name = 'pgmq') || '.sql'); END $$";
+
+/* BUS.1 */
+Test(migrate, takes_pgmq_that_was_installed_as_sql)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, pgmq_as_sql);
+    let_the_server_offer_pgmq(NULL);
+
+    expect_ok(cb_migrate(bus.db, NULL, &e), e);
+
+    expect_number(bus.conn, 0, "SELECT count(*) FROM pg_extension WHERE extname = 'pgmq'");
+    test_exec(bus.conn, "SELECT commandbus.register_domain('fx')");
+    test_exec(bus.conn, "SELECT commandbus.send('fx', 'BookFx', '{}')");
+    expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.receive('fx', 'w', 10)");
+}
+
+/* BUS.1 */
+Test(migrate, refuses_pgmq_as_sql_that_is_too_old)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, pgmq_as_sql);
+    test_exec(bus.conn, "DROP TABLE pgmq.topic_bindings");
+
+    expect_error(CB_SCHEMA, cb_migrate(bus.db, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "1.11"), "%s", e.message);
+}
+
+/* Code of ours would call what a stranger has put there, with the rights of the schema's owner. */
+Test(migrate, refuses_a_schema_pgmq_of_somebody_else)
+{
+    char conninfo[1024], sql[512];
+    cb_error e = { 0 };
+    char *pid = test_value(bus.conn, "SELECT pg_backend_pid()", NULL);
+    test_exec(bus.conn, pgmq_as_sql);
+    snprintf(sql, sizeof sql,
+             "CREATE ROLE test_squatter_%s; ALTER SCHEMA pgmq OWNER TO test_squatter_%s;"
+             "CREATE ROLE test_admin_%s LOGIN CREATEROLE PASSWORD 'admin';"
+             "GRANT USAGE ON SCHEMA pgmq TO test_admin_%s",
+             pid, pid, pid, pid);
+    test_exec(bus.conn, sql);
+    snprintf(
+        sql, sizeof sql,
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I OWNER TO test_admin_%s', current_database()); END $$",
+        pid);
+    test_exec(bus.conn, sql);
+    snprintf(conninfo, sizeof conninfo, "%s user='test_admin_%s' password='admin'", bus.conninfo,
+             pid);
+    cb_db *db = test_bus_open(conninfo);
+
+    expect_error(CB_DENIED, cb_migrate(db, NULL, &e), e);
+
+    cr_assert(strstr(e.message, "pgmq belongs to"), "%s", e.message);
+    cb_db_free(db);
+    snprintf(
+        sql, sizeof sql,
+        "REASSIGN OWNED BY test_squatter_%s, test_admin_%s TO CURRENT_USER;"
+        "DROP OWNED BY test_squatter_%s, test_admin_%s; DROP ROLE test_squatter_%s, test_admin_%s",
+        pid, pid, pid, pid, pid, pid);
+    test_exec(bus.conn, sql);
+    free(pid);
+}
+
 TestSuite(schema, .init = bus_open, .fini = bus_close);
 
 /* BUS.1 */

@@ -42,7 +42,20 @@ BEGIN
 END
 $$;
 
-CREATE EXTENSION IF NOT EXISTS pgmq;
+-- Servers that do not offer the extension can have its SQL in a schema pgmq instead (deploy/README.md). Code of ours
+-- calls what is in there as the schema's owner, so it must come from who migrates, or from a superuser.
+DO $$
+BEGIN
+    IF pg_catalog.to_regclass('pgmq.meta') IS NULL THEN
+        CREATE EXTENSION IF NOT EXISTS pgmq;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
+                      WHERE n.nspname = 'pgmq' AND (o.rolsuper OR pg_catalog.pg_has_role(current_user, o.oid, 'USAGE'))) THEN
+        RAISE EXCEPTION 'schema pgmq belongs to neither % nor a superuser', current_user
+        USING ERRCODE = 'insufficient_privilege',
+              HINT = 'Find out who made it; migrate as its owner, or drop it and install PGMQ again.';
+    END IF;
+END
+$$;
 
 -- Queues are made by register_domain, as the owner.
 GRANT USAGE, CREATE ON SCHEMA pgmq TO commandbus_owner;

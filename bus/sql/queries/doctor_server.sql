@@ -1,6 +1,9 @@
 -- No parameters. What can be said without the bus's schema: PostgreSQL, PGMQ, roles, settings.
 WITH pgmq AS (
-    SELECT (SELECT extversion FROM pg_extension WHERE extname = 'pgmq') AS installed,
+    SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'pgmq'),
+                    (SELECT CASE WHEN bool_or(c.relname = 'topic_bindings') THEN '1.11' ELSE '1.0' END
+                     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                     WHERE n.nspname = 'pgmq' AND c.relname IN ('meta', 'topic_bindings') HAVING count(*) > 0)) AS installed,
            (SELECT default_version FROM pg_available_extensions WHERE name = 'pgmq') AS offered
 ), role AS (
     SELECT name, pg_roles.oid IS NOT NULL AS there,
