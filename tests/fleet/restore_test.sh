@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# A dump that was taken while the fleet worked, restored elsewhere, is a bus that works: deploy/README.md, Backup.
+. "$(dirname "$0")/lib.sh"
+
+# restore FROM: the dump becomes a database of its own, and the one that the rest of the test means.
+restore() {
+    local copy=${database}_copy
+    server -c "CREATE DATABASE $copy TEMPLATE template0" >/dev/null
+    pg_restore --exit-on-error --dbname "$(url_of "$copy")" "$1"
+    server -c "DROP DATABASE $database WITH (FORCE)" >/dev/null
+    database=$copy
+    url=$(url_of "$copy")
+    export COMMANDBUS_DATABASE_URL=$url
+}
+
+# Section 8, 1: what was committed when the dump began ends in the copy, whoever ran it then.
+test_what_ran_during_a_dump_ends_in_the_restored_database() {
+    local unfinished
+    tally_start
+    start_ready a
+    start_ready b
+    send_holds 60 100
+    wait_until "(SELECT count(*) FILTER (WHERE status = 'COMPLETED') >= 5 FROM commandbus.command_metadata)" 30
+    pg_dump --format=custom --file "$work/dump" "$url"
+    kill_worker a
+    kill_worker b
+    restore "$work/dump"
+
+    # The dump was taken in the middle of it: some had ended, some ran, some waited.
+    unfinished=$(count "status IN ('PENDING', 'IN_PROGRESS')")
+    at_most "$unfinished" 55 'commands to be done after the restore'
+    at_least "$unfinished" 1 'commands to be done after the restore'
+    at_least "$(count "status = 'IN_PROGRESS'")" 1 'commands that ran when the dump was taken'
+    "$COMMANDBUS_BIN" migrate --quiet >/dev/null
+    "$COMMANDBUS_BIN" doctor >"$work/doctor" || fail "doctor: $(cat "$work/doctor")"
+    start_ready c
+    send_holds 5 1
+    wait_until "$all_done" 60
+    stop_worker c
+    check_ledger 65
+    note "$unfinished of 60 were done after the restore"
+}
+
+# Roles belong to the server and rights to the database: a login of the old one works on the copy.
+test_rights_come_back_with_the_dump() {
+    local login="restore_$$" login_url
+    server -c "CREATE ROLE $login LOGIN PASSWORD 'restored' IN ROLE commandbus_worker" >/dev/null
+    pg_dump --format=custom --file "$work/dump" "$url"
+    restore "$work/dump"
+    login_url="$url"
+    [[ $login_url =~ ^(postgres(ql)?://)([^/@]*@)?(.*)$ ]] || fail "this test needs a URL"
+    login_url="${BASH_REMATCH[1]}$login:restored@${BASH_REMATCH[4]}"
+    start_ready a --set database.url="$login_url"
+    send_commands 3 Echo '{}'
+    wait_until "$all_done" 30
+    stop_worker a
+    check_ledger 3
+    server -c "DROP OWNED BY $login" -c "DROP ROLE $login" >/dev/null
+}
+
+run_tests "$@"
