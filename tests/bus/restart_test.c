@@ -1,4 +1,5 @@
 /* Leases over a restart of the server: who lived through it gets one visibility timeout to come back. */
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,6 +118,60 @@ Test(restart, a_lease_that_expired_while_the_server_was_down_waits_one_vt_for_it
     expect_value(sql, "t",
                  "SELECT updated_at >= pg_postmaster_start_time() + interval '4 seconds' "
                  "FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'");
+    cb_claim_free(late);
+    PQfinish(sql);
+    cb_db_free(db);
+}
+
+/* As a crash does: the postmaster is gone at once, its children follow. */
+static void crash(const own_server *s)
+{
+    char path[64];
+    int pid = 0;
+
+    snprintf(path, sizeof path, "%s/data/postmaster.pid", s->dir);
+    FILE *file = fopen(path, "r");
+    cr_assert(file && fscanf(file, "%d", &pid) == 1 && pid > 1, "%s", path);
+    fclose(file);
+    cr_assert_eq(kill(pid, SIGKILL), 0);
+    while (kill(pid, 0) == 0)
+        usleep(1000);
+}
+
+/* A recovery takes its time, and a promoted standby was started long ago: the start of the server says nothing then. */
+Test(restart, after_a_crash_the_time_counts_from_the_first_claim,
+     .fini = server_close) /* DESIGN 2 */
+{
+    if (!server_open(&server))
+        cr_skip_test("no server can be started here");
+    cb_db *db = open_bus(&server);
+    test_send_one(db, .data = "{}");
+    OWNED(cb_claim) claim = test_claim(db, "holder", 1, 0.5);
+    cr_assert_eq(cb_claim_count(claim), 1);
+
+    crash(&server);
+    cb_db_free(db);
+    start(&server);
+    PGconn *sql = test_pq_open(server.url);
+    expect_value(sql, "0", "SELECT count(*) FROM commandbus.uptime");
+    test_await(sql,
+               "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1.5 seconds'");
+
+    db = test_bus_open(server.url);
+    OWNED(cb_claim) early = test_claim(db, "other", 1, 1);
+    cr_expect_eq(cb_claim_count(early), 0, "taken from a holder that lives");
+    cb_claim *late = NULL;
+    for (double end = test_clock() + 10; test_clock() < end && !late;) {
+        late = test_claim(db, "other", 1, 1);
+        if (cb_claim_count(late) == 0) {
+            cb_claim_free(late);
+            late = NULL;
+        }
+    }
+    cr_assert(late, "never claimed again");
+    expect_value(
+        sql, "t",
+        "SELECT updated_at >= u.since + interval '1 second' FROM commandbus.command_metadata, commandbus.uptime u");
     cb_claim_free(late);
     PQfinish(sql);
     cb_db_free(db);

@@ -148,6 +148,14 @@ CREATE UNLOGGED TABLE commandbus.sleeper (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500
 );
 
+-- Since when this server has served without a crash or a promotion. Unlogged, so that recovery empties it: the first who
+-- claims then writes when that was, which no function of PostgreSQL tells.
+CREATE UNLOGGED TABLE commandbus.uptime (
+    only_row boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    since    timestamptz NOT NULL
+);
+INSERT INTO commandbus.uptime (since) VALUES ('-infinity');
+
 -- Heartbeats of instances: what `commandbus fleet` shows.
 CREATE TABLE commandbus.worker (
     worker       text        PRIMARY KEY,

@@ -28,6 +28,21 @@ BEGIN
 END
 $$;
 
+-- From when on leases that have run out can be taken: what expired while the server was away is its holder's for one more
+-- visibility timeout after it came back, so that an outage does not make the fleet run everything twice.
+CREATE FUNCTION commandbus.reclaims_from(vt_seconds double precision) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    since timestamptz := (SELECT u.since FROM commandbus.uptime u WHERE u.only_row);
+BEGIN
+    IF since IS NULL THEN
+        INSERT INTO commandbus.uptime (since) VALUES (statement_timestamp()) ON CONFLICT DO NOTHING;
+        since := statement_timestamp();
+    END IF;
+    RETURN greatest(since, pg_postmaster_start_time()) + make_interval(secs => vt_seconds);
+END
+$$;
+
 -- Messages that were taken but whose command was not: each is archived, put off or given back, so
 -- that none of them loops and none holds up the rest of its claim. Returns what was noteworthy.
 CREATE FUNCTION commandbus.sort_out_messages(domain text, worker text, left_over bigint[], vt_seconds double precision,
@@ -64,7 +79,7 @@ BEGIN
             -- Renewed after the message came due: the lease on the row is what counts.
             WHEN found_row.lease_until > statement_timestamp() THEN found_row.lease_until
             -- Expired while the server was away: its holder gets one VT to come back.
-            ELSE greatest(statement_timestamp(), pg_postmaster_start_time() + make_interval(secs => vt_seconds))
+            ELSE greatest(statement_timestamp(), commandbus.reclaims_from(vt_seconds))
         END;
         IF next_vt <= statement_timestamp() AND found_row.attempts >= found_row.max_attempts THEN
             UPDATE commandbus.command_metadata c
@@ -137,6 +152,7 @@ DECLARE
     lease_end timestamptz := statement_timestamp() + make_interval(secs => receive.vt_seconds);
     taken     record;
     served    integer;
+    expires   boolean;
 BEGIN
     IF (quantity > 0 AND vt_seconds > 0 AND vt_seconds <= 86400 AND default_max_attempts > 0 AND default_timeout_seconds > 0
         AND worker <> '' AND after IS NOT NULL) IS NOT TRUE THEN
@@ -165,6 +181,7 @@ BEGIN
     IF taken.msg_ids IS NULL THEN
         RETURN;
     END IF;
+    expires := statement_timestamp() >= commandbus.reclaims_from(receive.vt_seconds);
 
     RETURN QUERY
     WITH held AS MATERIALIZED (
@@ -176,7 +193,7 @@ BEGIN
             WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
               AND (c.status = 'PENDING'
                    OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
-                       AND statement_timestamp() >= pg_postmaster_start_time() + make_interval(secs => receive.vt_seconds)))
+                       AND expires))
               AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
             LIMIT 1 FOR UPDATE OF c SKIP LOCKED
         ) c

@@ -73,7 +73,7 @@ BEGIN
             'know the leases of others', 'Call claim_processes in a transaction of its own with the default isolation.');
     END IF;
     lease := make_interval(secs => vt_seconds);
-    expires := statement_timestamp() >= pg_postmaster_start_time() + lease;
+    expires := statement_timestamp() >= commandbus.reclaims_from(vt_seconds);
 
     RETURN QUERY
     WITH due AS MATERIALIZED (
@@ -131,7 +131,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 #variable_conflict use_column
 DECLARE
     moment   timestamptz := commandbus.now();
-    reclaims timestamptz := greatest(statement_timestamp(), pg_postmaster_start_time() + make_interval(secs => vt_seconds));
+    reclaims timestamptz := greatest(statement_timestamp(), commandbus.reclaims_from(vt_seconds));
     expires  boolean := reclaims = statement_timestamp();
 BEGIN
     IF EXISTS (
