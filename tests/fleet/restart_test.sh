@@ -3,8 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/server.sh"
 
-# Room for a slow machine: the visibility timeout that holders get after a restart counts from the start of the
-# server, so that recovery eats into it: seconds on a busy machine.
+# Room for a slow machine: the visibility timeout that holders get after a restart counts from the first claim.
 vt=12
 patient_settings=(
     --set domains.$domain.visibility-timeout=${vt}s

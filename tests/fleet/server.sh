@@ -28,12 +28,12 @@ server_crash() {
     kill -KILL "$pid"
 }
 
-# Whatever becomes of this script, its server ends with it.
+# guard_server DIR: whatever becomes of this script, its server ends with it.
 guard_server() {
     local script=$$
     # shellcheck disable=SC2016 # for the inner shell
     setsid bash -c 'while kill -0 "$0"; do sleep 1; done; "$1" destroy --dir "$2"' \
-        "$script" "$server_control" "$server_dir" >/dev/null 2>&1 </dev/null &
+        "$script" "$server_control" "$1" >/dev/null 2>&1 </dev/null &
 }
 
 with_server() {
@@ -46,7 +46,7 @@ with_server() {
         return
     fi
     rm -f "$server_dir.log"
-    guard_server
+    guard_server "$server_dir"
     (run_tests "$@") || code=$?
     "$server_control" destroy --dir "$server_dir" >/dev/null
     return "$code"
