@@ -214,6 +214,15 @@ test_from_database_measures_rate_time_limit_and_what_runs() {
     prints '^3 x 2 = 6 .* recommended, as now$'
 }
 
+# What the database keeps counts, whatever the slots could do: 3 × 2 are held at 4.
+test_the_fleet_limit_goes_before_the_slots() {
+    limit fx 4
+    exits 0 plan --from-database --domain fx
+    prints 'at most 4 in flight \(the fleet-limit\)'
+    prints '^3 x 2 = 6 +4 .* as now, only with fleet-limit$'
+    limit fx 6
+}
+
 test_from_database_looks_back_over_the_window() {
     exits 0 plan --from-database --domain fx --window 10m --json
     # One every 15 s; the minute that this test may have taken is not there any more.
