@@ -2,6 +2,7 @@
 #include "args.h"
 
 #include "duration.h"
+#include "frequency.h"
 #include "suggest.h"
 #include "utf8.h"
 
@@ -55,6 +56,14 @@ static bool take_duration(const arg_spec *spec, const char *text, int64_t *into,
     }
     *into = ms;
     return true;
+}
+
+static bool take_rate(const arg_spec *spec, const char *text, double *into, cb_error *e)
+{
+    char name[64];
+
+    return frequency_parse(text, into, e) ||
+           cb_fail_while(e, "reading %s", called(spec, name, sizeof name));
 }
 
 /* The library takes timestamps, and intervals before now. */
@@ -130,6 +139,8 @@ static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e
         return take_int(spec, text, field, e);
     case ARG_DURATION:
         return take_duration(spec, text, field, e);
+    case ARG_RATE:
+        return take_rate(spec, text, field, e);
     case ARG_TIME:
         return take_time(spec, text, field, e);
     case ARG_LIST:

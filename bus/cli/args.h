@@ -16,6 +16,7 @@ typedef enum {
     ARG_CHOICE,   /* const char *, one of choices (any case on input) */
     ARG_INT,      /* int, min to max */
     ARG_DURATION, /* int64_t in ms, min to max */
+    ARG_RATE,     /* double, a second */
     ARG_TIME,     /* arg_time: ISO 8601, or a duration before now */
     ARG_LIST,     /* arg_list: may be given several times */
 } arg_kind;

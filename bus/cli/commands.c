@@ -13,7 +13,7 @@ const cli_command *const cli_commands[] = {
     &process_start_command, &process_list_command, &process_show_command, &process_respond_command,
     &process_retry_command, &process_cancel_command, &process_complete_command,
     &queue_list_command, &queue_create_command,
-    &fleet_command, &top_command,
+    &fleet_command, &top_command, &plan_command,
     &purge_command,
     &doctor_command,
     NULL,

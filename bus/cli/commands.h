@@ -20,6 +20,6 @@ extern const cli_command migrate_command, send_command, command_list_command, co
     batch_create_command, batch_show_command, batch_list_command, process_start_command,
     process_list_command, process_show_command, process_respond_command, process_retry_command,
     process_cancel_command, process_complete_command, queue_list_command, queue_create_command,
-    fleet_command, top_command, purge_command, doctor_command;
+    fleet_command, top_command, plan_command, purge_command, doctor_command;
 
 #endif

@@ -17,6 +17,17 @@ bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e)
     return rows_query(db, cb_sql_fleet_domains, NULL, ret, e);
 }
 
+bool cb_domain_load(cb_db *db, const char *domain, const char *window, cb_rows **ret, cb_error *e)
+{
+    params p = { 0 };
+
+    if (!domain || !window)
+        return cb_fail(e, CB_MISUSE, "which domain, and over what time?");
+    params_text(&p, domain);
+    params_text(&p, window);
+    return rows_query(db, cb_sql_domain_load, &p, ret, e);
+}
+
 bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n, cb_error *e)
 {
     OWNED(PGresult) result = NULL;

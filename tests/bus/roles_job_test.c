@@ -219,6 +219,7 @@ Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
     };
     login l = login_open("commandbus_monitor");
     OWNED(cb_rows) workers = NULL;
+    OWNED(cb_rows) load = NULL;
     OWNED(cb_rows) domains = NULL;
     OWNED(cb_rows) commands = NULL;
     OWNED(cb_rows) counts = NULL;
@@ -237,6 +238,7 @@ Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
                         "{\"fx\": {\"slots\": 2}}}')");
     expect_ok(cb_fleet_workers(l.db, &workers, &e), e);
     expect_ok(cb_fleet_domains(l.db, &domains, &e), e);
+    expect_ok(cb_domain_load(l.db, "fx", "1 hour", &load, &e), e);
     test_exec(l.conn, "SELECT * FROM commandbus.fleet");
     test_exec(l.conn, "SELECT * FROM commandbus.worker; SELECT * FROM commandbus.sleeper;"
                       "SELECT event_type, at FROM commandbus.audit;"

@@ -26,6 +26,13 @@ CB_API bool cb_fleet_workers(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD
  * LEASES_OVER_LIMIT, LEASES_OVER_SLOTS, NOBODY_SERVES, QUEUE_MISSING. */
 CB_API bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
 
+/* What a domain has had to do in the last `window` (an interval such as "1 hour"), from its audit records:
+ * seconds (the window, or the domain's age), arrivals (runs asked for: sent and retried), retries (of those),
+ * in_busiest_minute, runs (begun and ended meanwhile), mean_seconds and deviation_seconds (of a run, from claim
+ * to outcome; NULL without runs). No row for a domain that is not registered. */
+CB_API bool cb_domain_load(cb_db *db, const char *domain, const char *window, cb_rows **ret,
+                           cb_error *e) CB_NODISCARD;
+
 /* One queue in figures, cheap whatever its depth: exact up to 10,000 messages, the server's estimate
  * beyond. */
 typedef struct {
