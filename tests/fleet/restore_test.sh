@@ -58,4 +58,33 @@ test_rights_come_back_with_the_dump() {
     server -c "DROP OWNED BY $login" -c "DROP ROLE $login" >/dev/null
 }
 
+# As a managed service has it, which gives nobody a superuser: the database's owner restores. PGMQ's schema is the
+# extension's, so queues are their own until somebody gives them back; doctor says how.
+test_the_owner_of_the_database_restores_without_a_superuser() {
+    local owner="${database}_owner" copy="${database}_copy" advice
+    pg_dump --format=custom --file "$work/dump" "$url"
+    server -c "CREATE ROLE $owner LOGIN PASSWORD 'owning' IN ROLE commandbus_owner" -c "DROP DATABASE $database WITH (FORCE)" \
+        -c "CREATE DATABASE $copy TEMPLATE template0 OWNER $owner" >/dev/null
+    database=$copy url=$(url_of "$copy")
+    # shellcheck disable=SC2064 # the names of now
+    trap "code=\$?; set +e; server -c 'DROP DATABASE $copy WITH (FORCE)' -c 'DROP ROLE $owner'; (exit \$code); end_test" EXIT
+    [[ $url =~ ^(postgres(ql)?://)([^/@]*@)?(.*)$ ]] || fail 'this test needs a URL'
+    owner_url="${BASH_REMATCH[1]}$owner:owning@${BASH_REMATCH[4]}"
+    export COMMANDBUS_DATABASE_URL=$url
+    pg_restore --dbname "$owner_url" "$work/dump" 2>"$work/restore.log" || true
+
+    if "$COMMANDBUS_BIN" doctor >"$work/doctor"; then fail 'doctor finds nothing to say of queues that cannot be used'; fi
+    grep -q "the queue belongs to $owner" "$work/doctor" || fail "doctor: $(cat "$work/doctor")"
+    advice=$(grep -oE 'ALTER TABLE [^;.]*\.[^;.]* OWNER TO commandbus_owner' "$work/doctor")
+    same "$(wc -l <<<"$advice")" 4 'tables to give back'
+    psql -Xq -v ON_ERROR_STOP=1 -d "$owner_url" -f <(sed 's/$/;/' <<<"$advice")
+    "$COMMANDBUS_BIN" doctor >"$work/doctor" || fail "doctor: $(cat "$work/doctor")"
+
+    start_ready a
+    send_commands 3 Echo '{}'
+    wait_until "$all_done" 30
+    stop_worker a
+    check_ledger 3
+}
+
 run_tests "$@"
