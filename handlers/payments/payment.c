@@ -164,3 +164,23 @@ bool payment_check(const payment *p, const char **code, cb_error *e)
         return wrong(code, "INVALID_DATE", e, "valueDate is a day, as 2030-12-31");
     return true;
 }
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "no reason given";
+}
+
+const char *payment_declined(const payment *p, char *message, size_t room)
+{
+    snprintf(message, room, "%s", or_none(p->risk_reason));
+    return "RISK_DECLINED";
+}
+
+const char *payment_level_failed(const payment *p, int level, char *message, size_t room)
+{
+    static const char *const codes[LEVELS] = { "L1_ERROR", "L2_ERROR", "L3_ERROR", "L4_ERROR" };
+    const confirmation_level *l = &p->level[level];
+
+    snprintf(message, room, "%s: %s", l->error_code, or_none(l->error_message));
+    return codes[level];
+}

@@ -24,7 +24,8 @@ typedef enum {
 extern const char *const risk_statuses[];
 
 enum {
-    LEVELS = 4 /* confirmations of the network: L1 … L4 */
+    LEVELS = 4,   /* confirmations of the network: L1 … L4 */
+    REASON = 1000 /* room for why the business says no */
 };
 
 typedef struct {
@@ -70,6 +71,10 @@ void payment_begin(payment *p, const char *process_id);
 /* Whether the facts are a payment. False: code and message say what is wrong; static code. The value date is only
  * checked to be a day. */
 bool payment_check(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
+
+/* Why the business says no: a static code, and a line for people into `message`. level: 0 for L1 … */
+const char *payment_declined(const payment *p, char *message, size_t room);
+const char *payment_level_failed(const payment *p, int level, char *message, size_t room);
 
 /* An amount as the currency writes it: "12.30". False: it is none in this currency. */
 bool payment_amount(const cb_decimal *amount, const char *currency,

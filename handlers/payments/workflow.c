@@ -17,7 +17,7 @@ static cb_outcome validate(cb_context *ctx, void *state)
     const char *code;
     cb_error e = { 0 };
 
-    if (payment_check(p, &code, &e))
+    if (mark_may_begin(p, &code, &e))
         return mark_processing(ctx, p);
     cb_outcome marked = mark_failed(ctx, p);
     return marked == CB_SUCCESS ? cb_business_rule(ctx, "INVALID_PAYMENT", "%s", e.message)
@@ -78,7 +78,7 @@ const cb_process_type payment_workflow = {
     .responses = payment_responses,
     .n_responses = PAYMENT_RESPONSES,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed_by_operator,
-    .on_canceled = mark_canceled_by_operator,
+    .on_completed = mark_completed,
+    .on_canceled = mark_canceled,
     .redact = payment_redact,
 };

@@ -29,24 +29,49 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     )
 $$;
 
--- Moves a payment, if it is there and may move so: asking twice changes nothing the second time.
-CREATE FUNCTION payments.mark(payment_id uuid, status text) RETURNS void
+-- Moves a payment of this process, if it is there and may move so: asking twice changes nothing the second time, and
+-- nobody moves the payment of somebody else.
+CREATE FUNCTION payments.mark(payment_id uuid, process_id uuid, status text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE payments.payment p SET status = mark.status, updated_at = clock_timestamp()
-    WHERE p.payment_id = mark.payment_id AND payments.may_become(p.status, mark.status)
+    WHERE p.payment_id = mark.payment_id AND p.process_id = mark.process_id AND payments.may_become(p.status, mark.status)
 $$;
 
+-- When a process is at its end, so is its payment, in the same transaction: whoever ended it, and however little of it
+-- had run. Mostly its steps have said so before, and nothing is left to do here.
+CREATE FUNCTION payments.end_with_process() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE payments.payment p
+    SET status = CASE NEW.status WHEN 'COMPLETED' THEN 'COMPLETE' WHEN 'COMPENSATED' THEN 'CANCELLED' ELSE 'FAILED' END,
+        updated_at = clock_timestamp()
+    WHERE p.process_id = NEW.process_id AND p.status IN ('DRAFT', 'APPROVED', 'PROCESSING');
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER payments_end AFTER UPDATE OF status ON commandbus.process
+FOR EACH ROW WHEN (NEW.domain = 'payments' AND commandbus.is_terminal(NEW.status) AND NOT commandbus.is_terminal(OLD.status))
+EXECUTE FUNCTION payments.end_with_process();
+
 -- A process takes a payment up: PROCESSING. Who starts a process without submitting a payment first gets its row now.
--- A payment belongs to one process.
+-- A payment belongs to one process; one whose process is at its end is taken up by nobody, also not by a step that was
+-- slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
 CREATE FUNCTION payments.begin(
     payment_id uuid, process_id uuid, debit_account text, credit_account text, debit_amount numeric,
     debit_currency text, credit_currency text, value_date date
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     owner  uuid;
     became text;
+    ended  boolean;
 BEGIN
+    SELECT commandbus.is_terminal(p.status) INTO ended
+    FROM commandbus.process p WHERE p.process_id = begin.process_id FOR SHARE;
+    IF ended THEN
+        RAISE EXCEPTION 'the process has ended' USING ERRCODE = 'unique_violation';
+    END IF;
     INSERT INTO payments.payment (payment_id, process_id, status, debit_account, credit_account, debit_amount,
                                   debit_currency, credit_currency, value_date)
     VALUES (begin.payment_id, begin.process_id, 'PROCESSING', begin.debit_account, begin.credit_account,
@@ -125,6 +150,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FULL JOIN (SELECT * FROM payments.payment WHERE process_id = wanted) AS m ON true
 $$;
 
+-- Whether the process of a payment was started: its row is there.
+CREATE FUNCTION payments.is_started(wanted uuid) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM commandbus.process WHERE process_id = wanted AND domain = 'payments')
+$$;
+
 -- What waits for a person: the simulator, or whoever really decides, writes it. One row for each command and level.
 CREATE TABLE payments.pending_approval (
     process_id      uuid NOT NULL,
@@ -199,14 +230,14 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of,
-    payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
+REVOKE ALL ON FUNCTION payments.may_become, payments.mark, payments.end_with_process, payments.begin, payments.draft,
+    payments.status_of, payments.is_started, payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA payments TO commandbus_worker, commandbus_operator, commandbus_monitor;
 GRANT SELECT, INSERT, UPDATE ON payments.payment TO commandbus_worker;
 GRANT SELECT, INSERT ON payments.pending_approval, payments.pending_network_response TO commandbus_worker;
 GRANT SELECT ON payments.payment, payments.pending_approval, payments.pending_network_response
     TO commandbus_operator, commandbus_monitor;
-GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of
-    TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of,
+    payments.is_started TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION payments.resolve_approval, payments.resolve_network_response TO commandbus_operator;
