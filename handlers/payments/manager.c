@@ -5,6 +5,8 @@
  *     updateStatusCancelled   releaseRisk                         releaseFx                updateStatusComplete
  *
  * A manager does nothing itself: the status of a payment is a command too, unless an operator ends it. */
+#include <stdio.h>
+
 #include "calls.h"
 #include "mark.h"
 #include "messages.h"
@@ -68,8 +70,7 @@ static bool create(void *state)
 
 static int first(const void *state)
 {
-    (void)state;
-    return MARK_PROCESSING;
+    return payment_is_new(state) ? MARK_PROCESSING : CB_STEP_UNDO;
 }
 
 static bool build(int step, const void *state, void *request)
@@ -180,6 +181,10 @@ static const char *undo_code(int step, const void *state, char *message, size_t 
 {
     const payment *p = state;
 
+    if (step == 0) {
+        snprintf(message, room, "%s", PAYMENT_IS_NOT_NEW);
+        return "INVALID_DATA";
+    }
     if (step < AWAIT_L1)
         return payment_declined(p, message, room);
     return payment_level_failed(p, step - AWAIT_L1, message, room);

@@ -67,6 +67,22 @@ void payment_begin(payment *p, const char *process_id)
         p->original_credit_amount = p->debit_amount;
 }
 
+static bool is_untouched(const confirmation_level *l)
+{
+    return !l->received && !l->reference && !l->error_code && !l->error_message;
+}
+
+bool payment_is_new(const payment *p)
+{
+    bool untouched = true;
+
+    for (int i = 0; i < LEVELS; i++)
+        untouched = untouched && is_untouched(&p->level[i]);
+    return untouched && !p->risk_reference && p->risk_status == RISK_NONE &&
+           p->risk_decision == RISK_NONE && !p->pending_approval && !p->risk_approved &&
+           !p->fx_contract_id && !p->submitted && !p->submission_reference;
+}
+
 bool payment_amount(const cb_decimal *amount, const char *currency, char text[CB_DECIMAL_TEXT])
 {
     cb_money money;

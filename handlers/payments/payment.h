@@ -68,6 +68,11 @@ extern const char *const payment_redact[];
 /* Completes what a process was started with. process_id may be NULL. May be called at every replay. */
 void payment_begin(payment *p, const char *process_id);
 
+/* Whether nothing has happened to it yet. Asked where a process begins, of what it was started with: a decision or a
+ * confirmation is for the network and for persons to give, not for who starts it. */
+bool payment_is_new(const payment *p);
+#define PAYMENT_IS_NOT_NEW "a payment begins with its facts alone: nothing may have happened to it"
+
 /* Whether the facts are a payment. False: code and message say what is wrong; static code. The value date is only
  * checked to be a day. */
 bool payment_check(const payment *p, const char **code, cb_error *e) CB_NODISCARD;

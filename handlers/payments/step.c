@@ -50,6 +50,8 @@ static cb_flow execute(cb_process *p, void *state)
 {
     payment *pay = state;
 
+    if (!payment_is_new(pay))
+        return cb_business_failure(p, "INVALID_DATA", "%s", PAYMENT_IS_NOT_NEW);
     payment_begin(pay, cb_process_id(p));
     CB_DO(cb_step(p, "updateStatusProcessing", mark_processing, .max_attempts = 5,
                   .retry_delay_ms = CB_SECONDS(2), .compensate = mark_cancelled));

@@ -56,6 +56,8 @@ static cb_flow execute(cb_process *p, void *state)
 {
     payment *paid = state;
 
+    if (!payment_is_new(paid))
+        return cb_business_failure(p, "INVALID_PAYMENT", "%s", PAYMENT_IS_NOT_NEW);
     payment_begin(paid, cb_process_id(p));
     CB_DO(cb_step(p, "validate", validate, .max_attempts = 5, .retry_delay_ms = CB_SECONDS(2),
                   .compensate = mark_cancelled));

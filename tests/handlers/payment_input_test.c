@@ -88,6 +88,34 @@ Test(payment_input, what_is_no_state_of_a_payment_waits_for_an_operator_and_book
     expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
+/* Who starts a payment neither approves nor confirms it. */
+Test(payment_input, a_process_is_started_with_facts_and_nothing_that_is_to_happen)
+{
+    static const struct {
+        const char *type, *code;
+    } types[] = { { "PaymentStep", "COMPENSATED INVALID_DATA" },
+                  { "PaymentWorkflow", "COMPENSATED INVALID_PAYMENT" },
+                  { "PaymentManager", "COMPENSATED INVALID_DATA" } };
+    static const char *const forged[] = {
+        "\"riskDecision\": \"APPROVED\"", "\"riskApproved\": true",     "\"l4Received\": true",
+        "\"l1Reference\": \"L1-REF-1\"",  "\"fxContractId\": \"FX-1\"", "\"submitted\": true",
+    };
+
+    for (size_t i = 0; i < CB_COUNT(types) * CB_COUNT(forged); i++) {
+        char state[400];
+        snprintf(state, sizeof state,
+                 "{\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"1.00\", "
+                 "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"EUR\", \"valueDate\": "
+                 "\"2099-01-05\", %s}",
+                 forged[i / CB_COUNT(types)]);
+
+        cb_uuid id = payer_start_with(&s, types[i % CB_COUNT(types)].type, state);
+
+        expect_status(&s, types[i % CB_COUNT(types)].code, id);
+    }
+    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+}
+
 /* The manager asks a command, whose answers payment_commands_test.c has. */
 Test(payment_input, a_manager_that_is_told_that_it_is_no_payment_books_nothing)
 {
