@@ -26,6 +26,12 @@ static bool was_declined(cb_context *ctx)
     return status && strcmp(status, "DECLINED") == 0;
 }
 
+/* Answers that have nothing to give back: it is done, or there never was anything. */
+static bool is_empty_yes(cb_context *ctx, long status)
+{
+    return status == 204 || ((status == 404 || status == 410) && was_declined(ctx));
+}
+
 cb_outcome http_release(http_client *c, cb_context *ctx, const char *bookings, const char *name,
                         json_object **result)
 {
@@ -40,7 +46,7 @@ cb_outcome http_release(http_client *c, cb_context *ctx, const char *bookings, c
         return outcome;
     snprintf(path, sizeof path, "%s/%s/release", bookings, id);
     outcome = http_call(c, ctx, path, NULL, result, &status);
-    if (!was_declined(ctx) || (status != 404 && status != 410))
+    if (!is_empty_yes(ctx, status))
         return outcome;
     *result = json_object_new_object();
     return CB_SUCCESS;

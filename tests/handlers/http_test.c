@@ -203,6 +203,9 @@ Test(http, only_what_was_declined_may_be_unknown_to_who_is_to_release_it)
         { ANSWER("404", "", ""), "{\"reference\": \"R\", \"status\": 3}", "PERMANENT HTTP_404" },
         { ANSWER("404", "", ""), "{\"reference\": \"R\"}", "PERMANENT HTTP_404" },
         { ANSWER("422", "", ""), "{\"reference\": \"R\"}", "BUSINESS_RULE HTTP_422" },
+        { { "HTTP/1.1 204 No Content\r\n\r\n", NULL }, "{\"reference\": \"R\"}", "SUCCESS" },
+        { ANSWER("200", "", "<html>log in</html>"), "{\"reference\": \"R\"}",
+          "PERMANENT RESPONSE_INVALID" },
     };
     api a;
 

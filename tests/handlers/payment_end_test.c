@@ -161,6 +161,53 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
     expect_payment(&s, "none", id);
 }
 
+/* … and while one does, its process does not end. */
+Test(payment_end, a_process_does_not_end_while_its_payment_is_taken_up)
+{
+    cb_uuid id = stage_start(&s, "PaymentStep", facts);
+    PGconn *slow = PQconnectdb(s.rig.conninfo);
+    const char *value = id.text;
+
+    test_exec(slow, "BEGIN");
+    PQclear(PQexecParams(slow,
+                         "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
+                         "'2099-01-05')",
+                         1, NULL, &value, NULL, NULL, 0));
+    test_exec(s.rig.sql, "SET lock_timeout = '50ms'");
+    PGresult *end =
+        PQexec(s.rig.sql, "UPDATE commandbus.process SET status = 'FAILED'"); /* its only one */
+    cr_expect_str_eq(PQresultErrorField(end, PG_DIAG_SQLSTATE), "55P03");
+    PQclear(end);
+    test_exec(slow, "COMMIT");
+    expect_payment(&s, "PROCESSING", id);
+
+    test_exec(s.rig.sql, "UPDATE commandbus.process SET status = 'FAILED'");
+    expect_payment(&s, "FAILED", id);
+    PQfinish(slow);
+}
+
+/* SIM.4: what was submitted is what is paid. */
+Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
+{
+    cb_uuid id = cb_uuid_new();
+    cb_process_request_options options = { .process_id = id.text };
+    cb_error e;
+    expect_value(s.rig.sql, "NEW",
+                 "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 1.00, 'EUR', 'EUR', "
+                 "'2099-01-05', '4 hours')",
+                 id.text);
+
+    cr_assert(cb_process_request_start(s.rig.db, "PaymentStep", facts, &options, &id, &e), "%s",
+              e.message);
+    stage_go(&s);
+
+    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+    expect_payment(&s, "DRAFT", id);
+    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    payer_cancel(&s, id, true);
+    expect_payment(&s, "FAILED", id);
+}
+
 /* A payment belongs to one process, whatever another one was started with. */
 Test(payment_end, the_payment_of_another_process_is_not_touched)
 {

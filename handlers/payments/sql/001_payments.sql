@@ -55,7 +55,7 @@ FOR EACH ROW WHEN (NEW.domain = 'payments' AND commandbus.is_terminal(NEW.status
 EXECUTE FUNCTION payments.end_with_process();
 
 -- A process takes a payment up: PROCESSING. Who starts a process without submitting a payment first gets its row now.
--- A payment belongs to one process; one whose process is at its end is taken up by nobody, also not by a step that was
+-- A payment belongs to one process, which pays what was submitted and nothing else; one whose process is at its end is taken up by nobody, also not by a step that was
 -- slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
 CREATE FUNCTION payments.begin(
     payment_id uuid, process_id uuid, debit_account text, credit_account text, debit_amount numeric,
@@ -63,9 +63,8 @@ CREATE FUNCTION payments.begin(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    owner  uuid;
-    became text;
-    ended  boolean;
+    found payments.payment;
+    ended boolean;
 BEGIN
     SELECT commandbus.is_terminal(p.status) INTO ended
     FROM commandbus.process p WHERE p.process_id = begin.process_id FOR SHARE;
@@ -79,11 +78,16 @@ BEGIN
     ON CONFLICT (payment_id) DO UPDATE
     SET status = CASE WHEN payments.may_become(payment.status, 'PROCESSING') THEN 'PROCESSING' ELSE payment.status END,
         updated_at = clock_timestamp()
-    RETURNING payment.process_id, payment.status INTO owner, became;
-    IF owner <> begin.process_id THEN
+    RETURNING payment.* INTO found;
+    IF found.process_id <> begin.process_id THEN
         RAISE EXCEPTION 'the payment belongs to another process' USING ERRCODE = 'unique_violation';
-    ELSIF became <> 'PROCESSING' THEN
-        RAISE EXCEPTION 'the payment is %', became USING ERRCODE = 'unique_violation';
+    ELSIF found.status <> 'PROCESSING' THEN
+        RAISE EXCEPTION 'the payment is %', found.status USING ERRCODE = 'unique_violation';
+    ELSIF (found.debit_account, found.credit_account, found.debit_amount, found.debit_currency, found.credit_currency,
+           found.value_date)
+          IS DISTINCT FROM (begin.debit_account, begin.credit_account, begin.debit_amount, begin.debit_currency,
+                            begin.credit_currency, begin.value_date) THEN
+        RAISE EXCEPTION 'the payment has other facts' USING ERRCODE = 'unique_violation';
     END IF;
 END
 $$;
