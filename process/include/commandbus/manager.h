@@ -76,8 +76,8 @@ typedef struct cb_process_manager {
     /* Why that was CB_STEP_UNDO behind this step (0: first_step said so): a code for programs, and a line for people
      * into `message`. [BUSINESS_FAILURE] */
     const char *(*undo_code)(int step, const void *state, char *message, size_t room);
-    const cb_manager_step *steps;                  /* required */
-    size_t n_steps;                                /* with the empty row 0 */
+    const cb_manager_step *steps; /* required */
+    size_t n_steps;               /* with the empty row 0 */
 } cb_process_manager;
 
 #endif
