@@ -80,18 +80,15 @@ cb_outcome mark_failed(cb_context *ctx, const payment *p)
 
 /* ---- hooks ---- */
 
-static void end_by_operator(payment *p, payment_status status)
-{
-    if (p->status != PAYMENT_CANCELLED) /* undone before it was ended */
-        p->status = (int)status;
-}
-
 void mark_completed(void *state)
 {
-    end_by_operator(state, PAYMENT_COMPLETE);
+    ((payment *)state)->status = PAYMENT_COMPLETE;
 }
 
 void mark_canceled(void *state)
 {
-    end_by_operator(state, PAYMENT_FAILED);
+    payment *p = state;
+
+    if (p->status != PAYMENT_CANCELLED) /* undone before it was ended */
+        p->status = PAYMENT_FAILED;
 }

@@ -125,6 +125,20 @@ Test(payment_end, completed_by_an_operator_after_its_first_step_failed_it_is_com
     expect_state(&s, "COMPLETE", id, "status");
 }
 
+/* Its last step said COMPLETE, but no worker came back to say so; whoever cancels it then has the last word. */
+Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
+{
+    cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
+    payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
+    free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'COMPLETE')", id.text, NULL));
+    expect_payment(&s, "COMPLETE", id);
+
+    payer_cancel(&s, id, false);
+
+    expect_payment(&s, "FAILED", id);
+    expect_state(&s, "FAILED", id, "status");
+}
+
 /* Not even its state can be read: it is canceled all the same, and so is the payment. */
 Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
 {

@@ -19,7 +19,7 @@ CREATE TABLE payments.payment (
 );
 CREATE INDEX payment_by_status ON payments.payment (status);
 
--- Which status may follow which. Nothing follows an end.
+-- Which status may follow which, step by step. Nothing follows an end.
 CREATE FUNCTION payments.may_become(was text, becomes text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (was, becomes) IN (
@@ -38,14 +38,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- When a process is at its end, so is its payment, in the same transaction: whoever ended it, and however little of it
--- had run. Mostly its steps have said so before, and nothing is left to do here.
+-- had run. Mostly its steps have said so before, and nothing is left to do here. Where they said otherwise, such as COMPLETE
+-- in a step whose worker was lost, and an operator then gave the payment up, the process is right.
 CREATE FUNCTION payments.end_with_process() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE payments.payment p
     SET status = CASE NEW.status WHEN 'COMPLETED' THEN 'COMPLETE' WHEN 'COMPENSATED' THEN 'CANCELLED' ELSE 'FAILED' END,
         updated_at = clock_timestamp()
-    WHERE p.process_id = NEW.process_id AND p.status IN ('DRAFT', 'APPROVED', 'PROCESSING');
+    WHERE p.process_id = NEW.process_id
+          AND CASE NEW.status WHEN 'COMPLETED' THEN p.status <> 'COMPLETE' ELSE p.status NOT IN ('CANCELLED', 'FAILED') END;
     RETURN NULL;
 END
 $$;
