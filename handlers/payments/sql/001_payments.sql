@@ -57,8 +57,8 @@ FOR EACH ROW WHEN (NEW.domain = 'payments' AND commandbus.is_terminal(NEW.status
 EXECUTE FUNCTION payments.end_with_process();
 
 -- A process takes a payment up: PROCESSING. Who starts a process without submitting a payment first gets its row now.
--- A payment belongs to one process, which pays what was submitted and nothing else; one whose process is at its end is taken up by nobody, also not by a step that was
--- slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
+-- A payment belongs to one process, which pays what was submitted and nothing else. One whose process is at its end is taken
+-- up by nobody, also not by a step that was slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
 CREATE FUNCTION payments.begin(
     payment_id uuid, process_id uuid, debit_account text, credit_account text, debit_amount numeric,
     debit_currency text, credit_currency text, value_date date
