@@ -26,7 +26,7 @@ CB_FIELDS(contract_fields, contract, CB_FIELD_AS(contract, contract_id, CB_TEXT,
 
 static const char path[] = "/fx/bookings";
 
-static cb_outcome check(cb_context *ctx, const booking *b)
+static cb_outcome check(cb_context *ctx, const cb_command *command, const booking *b)
 {
     cb_outcome outcome = input_money(ctx, b->amount, b->from_currency);
 
@@ -36,17 +36,19 @@ static cb_outcome check(cb_context *ctx, const booking *b)
         return cb_permanent(ctx, "INVALID_CURRENCY", "ISO 4217 has no such currency");
     if (strcmp(b->from_currency, b->to_currency) == 0)
         return cb_permanent(ctx, "SAME_CURRENCY", "there is nothing to exchange");
-    /* Later the API is asked: an earlier attempt may have booked, and a no of ours would leave that behind. */
-    return cb_context_attempt(ctx) == 1 ? input_value_date(ctx, b->value_date) : CB_SUCCESS;
+    /* Later the API is asked: an earlier run may have booked, and a no of ours would leave that behind. The fence tells,
+     * for who retries by hand begins with attempt 1 again. */
+    return command->lease_no == 1 ? input_value_date(ctx, b->value_date) : CB_SUCCESS;
 }
 
-/* What the API says is checked like anything else from outside: a process will pay that amount. */
+/* What the API says is checked like anything else from outside: a process will pay that amount, and what could not be
+ * named in a release could not be given back. */
 static bool is_contract(const contract *c, const char *currency)
 {
     cb_money credit;
     cb_error e = { 0 };
 
-    return c->contract_id && *c->contract_id && c->reference && *c->reference &&
+    return input_is_reference(c->contract_id) && c->reference && *c->reference &&
            c->rate.digits > 0 && c->credit_amount &&
            cb_money_parse(c->credit_amount, currency, &credit, &e) && credit.minor > 0;
 }
@@ -63,11 +65,12 @@ static cb_outcome take_contract(cb_context *ctx, json_object *answer, const char
     return is_one ? CB_SUCCESS : http_answer_invalid(ctx, path, "the answer is no contract");
 }
 
-static cb_outcome book(cb_context *ctx, const booking *b, json_object **result)
+static cb_outcome book(cb_context *ctx, const cb_command *command, const booking *b,
+                       json_object **result)
 {
     OWNED(json_object) body = NULL;
     OWNED(json_object) answer = NULL;
-    cb_outcome outcome = check(ctx, b);
+    cb_outcome outcome = check(ctx, command, b);
 
     if (outcome != CB_SUCCESS)
         return outcome;
@@ -82,9 +85,8 @@ cb_outcome fx_book(cb_context *ctx, const cb_command *command, json_object **res
     void *b = NULL;
     cb_outcome outcome = input_read(ctx, &booking_fields, &b);
 
-    (void)command;
     if (outcome == CB_SUCCESS)
-        outcome = book(ctx, b, result);
+        outcome = book(ctx, command, b, result);
     cb_fields_free(&booking_fields, b);
     return outcome;
 }

@@ -136,7 +136,7 @@ static CURLcode perform(const http_client *c, CURL *h, cb_context *ctx, const ch
 }
 
 static cb_outcome ended(cb_context *ctx, CURL *h, CURLcode how, const char *path,
-                        const incoming *in, json_object **ret)
+                        const incoming *in, json_object **ret, long *status)
 {
     http_answer a = { .path = path, .body = in->bytes ? in->bytes : "", .size = in->size };
     curl_off_t wait = 0;
@@ -147,12 +147,13 @@ static cb_outcome ended(cb_context *ctx, CURL *h, CURLcode how, const char *path
         return http_no_answer(ctx, path, how);
     curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &a.status);
     curl_easy_getinfo(h, CURLINFO_RETRY_AFTER, &wait);
+    *status = a.status;
     a.retry_after = (long)wait;
     return http_answer_outcome(ctx, &a, ret);
 }
 
 static cb_outcome post(http_client *c, cb_context *ctx, const char *path, const char *body,
-                       int64_t ms, json_object **ret)
+                       int64_t ms, json_object **ret, long *status)
 {
     CURL *h = http_pool_take(&c->pool);
     struct curl_slist *headers = headers_of(ctx);
@@ -161,7 +162,7 @@ static cb_outcome post(http_client *c, cb_context *ctx, const char *path, const 
 
     if (h && headers) {
         CURLcode how = perform(c, h, ctx, path, body, headers, ms, &in);
-        outcome = ended(ctx, h, how, path, &in, ret);
+        outcome = ended(ctx, h, how, path, &in, ret, status);
     } else {
         outcome = cb_transient(ctx, "NO_MEMORY", "out of memory");
     }
@@ -172,8 +173,8 @@ static cb_outcome post(http_client *c, cb_context *ctx, const char *path, const 
     return outcome;
 }
 
-cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_object *body,
-                     json_object **ret)
+cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                     json_object **ret, long *status)
 {
     const char *text = body ? json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN) : "{}";
     int64_t ms = cb_context_remaining_ms(ctx);
@@ -187,5 +188,13 @@ cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_obj
     ms = ms < LONGEST_CALL_MS ? ms - MARGIN_MS : LONGEST_CALL_MS;
     if (ms <= 0)
         return cb_transient(ctx, "OUT_OF_TIME", "POST %s: no time left to call", path);
-    return post(c, ctx, path, text, ms, ret);
+    return post(c, ctx, path, text, ms, ret, status);
+}
+
+cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                     json_object **ret)
+{
+    long status;
+
+    return http_call(c, ctx, path, body, ret, &status);
 }

@@ -27,5 +27,8 @@ DEFINE_OWNED(http_client, http_client_free)
  * follows from the answer (http_answer.h); with CB_SUCCESS *ret is the answer's JSON object, the caller's. */
 cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_object *body,
                      json_object **ret);
+/* The same; *status becomes that of the answer, and stays what it was when there was none. */
+cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                     json_object **ret, long *status);
 
 #endif

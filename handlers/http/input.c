@@ -75,9 +75,14 @@ cb_outcome input_account(cb_context *ctx, const char *name, const char *account)
                               name, LONGEST_ACCOUNT);
 }
 
+bool input_is_reference(const char *text)
+{
+    return text && is_word(text, LONGEST_REFERENCE);
+}
+
 cb_outcome input_reference(cb_context *ctx, const char *name, const char *reference)
 {
-    return is_word(reference, LONGEST_REFERENCE)
+    return input_is_reference(reference)
                ? CB_SUCCESS
                : cb_permanent(ctx, "INVALID_REFERENCE",
                               "%s must be 1 to %d letters, digits, - and _", name,
@@ -98,17 +103,22 @@ static bool is_day(const char *text)
     return strftime(again, sizeof again, "%Y-%m-%d", &day) && strcmp(again, text) == 0;
 }
 
-cb_outcome input_value_date(cb_context *ctx, const char *day)
+bool input_day_is_over(const char *day)
 {
     time_t latest_place = time(NULL) - (time_t)12 * 3600; /* UTC-12 */
     struct tm now;
     char today[16];
 
-    if (!is_day(day))
-        return cb_permanent(ctx, "INVALID_VALUE_DATE", "valueDate must be a day: 2030-01-31");
     gmtime_r(&latest_place, &now);
     strftime(today, sizeof today, "%Y-%m-%d", &now);
-    return strcmp(day, today) >= 0
-               ? CB_SUCCESS
-               : cb_business_rule(ctx, "VALUE_DATE_PAST", "the value date is over");
+    return strcmp(day, today) < 0;
+}
+
+cb_outcome input_value_date(cb_context *ctx, const char *day)
+{
+    if (!is_day(day))
+        return cb_permanent(ctx, "INVALID_VALUE_DATE", "valueDate must be a day: 2030-01-31");
+    return input_day_is_over(day)
+               ? cb_business_rule(ctx, "VALUE_DATE_PAST", "the value date is over")
+               : CB_SUCCESS;
 }

@@ -17,7 +17,12 @@ cb_outcome input_account(cb_context *ctx, const char *name, const char *account)
 /* A day of the calendar, else permanent INVALID_VALUE_DATE. One that is over everywhere on earth is a business rule:
  * VALUE_DATE_PAST, for it was right when the command was sent. */
 cb_outcome input_value_date(cb_context *ctx, const char *day);
-/* Something that an API gave out as an id and that can be part of a path: permanent INVALID_REFERENCE. */
+/* Whether a day of the calendar is over everywhere on earth. */
+bool input_day_is_over(const char *day);
+/* Something that an API gave out as an id and that can be part of a path: 1 to 64 letters, digits, - and _. What is booked
+ * and what is released are measured by the same. NULL is none. */
+bool input_is_reference(const char *text);
+/* The same of a command's data: permanent INVALID_REFERENCE. */
 cb_outcome input_reference(cb_context *ctx, const char *name, const char *reference);
 
 #endif

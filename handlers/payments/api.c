@@ -150,7 +150,7 @@ static bool draft(const cb_http_request *request, const payment *p, const cb_uui
     char amount[CB_DECIMAL_TEXT] = "";
     const char *values[] = { id->text,          p->debit_account,   p->credit_account, amount,
                              p->debit_currency, p->credit_currency, p->value_date,     cutoff };
-    const char *approved[] = { id->text, payment_statuses[PAYMENT_APPROVED] };
+    const char *approved[] = { id->text, id->text, payment_statuses[PAYMENT_APPROVED] };
     OWNED(PGresult) drafted = NULL;
     OWNED(PGresult) marked = NULL;
 
@@ -203,6 +203,19 @@ static bool status_of_old(const cb_http_request *request, const char *id, char s
     return true;
 }
 
+/* Whether a refusal to start is that of a process that is there: there are others. False: the answer says so. */
+static bool was_started(const cb_http_request *request, const char *id, cb_http_answer *answer)
+{
+    OWNED(PGresult) found = NULL;
+
+    if (!ask(request, "SELECT payments.is_started($1)", 1, &id, &found, answer))
+        return false;
+    if (strcmp(PQgetvalue(found, 0, 0), "t") == 0)
+        return true;
+    cb_http_error(answer, 503, "NOT_STARTED", "the payment was not started: ask again");
+    return false;
+}
+
 static bool start(const cb_http_request *request, payment *p, const cb_uuid *id,
                   const char *deadline, char status[32], cb_http_answer *answer)
 {
@@ -220,7 +233,8 @@ static bool start(const cb_http_request *request, payment *p, const cb_uuid *id,
         return true;
     }
     if (e.code == CB_INVALID_OPERATION)
-        return status_of_old(request, id->text, status, answer);
+        return was_started(request, id->text, answer) &&
+               status_of_old(request, id->text, status, answer);
     cb_http_error(answer, 503, "NOT_STARTED", "the payment was not started: ask again");
     return false;
 }

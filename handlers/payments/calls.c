@@ -42,6 +42,8 @@ static bool is_decided(const void *state)
 
 cb_flow call_clear_risk(cb_process *p, payment *pay)
 {
+    char reason[REASON];
+
     CB_DO(cb_command_step(p, "bookRisk", request_risk, take_risk, .domain = "risk",
                           .command_type = "BookRisk", .max_attempts = 3,
                           .compensate_command = "ReleaseRisk"));
@@ -50,10 +52,10 @@ cb_flow call_clear_risk(cb_process *p, payment *pay)
         pay->risk_status = pay->risk_decision;
         pay->risk_approved = pay->risk_decision == RISK_APPROVED;
     }
-    if (pay->risk_status == RISK_DECLINED)
-        return cb_business_failure(p, "RISK_DECLINED", "%s",
-                                   pay->risk_reason ? pay->risk_reason : "no reason given");
-    return CB_NEXT;
+    if (pay->risk_status != RISK_DECLINED)
+        return CB_NEXT;
+    const char *code = payment_declined(pay, reason, sizeof reason);
+    return cb_business_failure(p, code, "%s", reason);
 }
 
 cb_flow call_book_fx(cb_process *p)

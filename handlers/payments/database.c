@@ -192,7 +192,10 @@ cb_outcome database_step(cb_context *ctx, const char *sql, size_t n, const char 
         return cb_transient(ctx, "DATABASE_LOST", "the database did not answer%s%s",
                             state[0] ? ": SQLSTATE " : "", state);
     default: /* Messages of the server can hold data, a code cannot. */
-        return cb_permanent(ctx, "DATABASE_REFUSED",
-                            "SQLSTATE %s: was it migrated with --set payments?", state);
+        return cb_permanent(
+            ctx, "DATABASE_REFUSED", "SQLSTATE %s: %s", state,
+            strcmp(state, "23505") == 0
+                ? "the payment is another process's, has other facts or is at its end"
+                : "was it migrated with --set payments?");
     }
 }

@@ -5,6 +5,8 @@
  *     updateStatusCancelled   releaseRisk                         releaseFx                updateStatusComplete
  *
  * A manager does nothing itself: the status of a payment is a command too, unless an operator ends it. */
+#include <stdio.h>
+
 #include "calls.h"
 #include "mark.h"
 #include "messages.h"
@@ -68,8 +70,7 @@ static bool create(void *state)
 
 static int first(const void *state)
 {
-    (void)state;
-    return MARK_PROCESSING;
+    return payment_is_new(state) ? MARK_PROCESSING : CB_STEP_UNDO;
 }
 
 static bool build(int step, const void *state, void *request)
@@ -175,12 +176,27 @@ static bool update(int step, void *state, const void *reply)
     return true;
 }
 
+/* As PaymentStep says it. */
+static const char *undo_code(int step, const void *state, char *message, size_t room)
+{
+    const payment *p = state;
+
+    if (step == 0) {
+        snprintf(message, room, "%s", PAYMENT_IS_NOT_NEW);
+        return "INVALID_DATA";
+    }
+    if (step < AWAIT_L1)
+        return payment_declined(p, message, room);
+    return payment_level_failed(p, step - AWAIT_L1, message, room);
+}
+
 static const cb_process_manager manager = {
     .create_state = create,
     .first_step = first,
     .build_command = build,
     .update_state = update,
     .next_step = next,
+    .undo_code = undo_code,
     .steps = steps,
     .n_steps = CB_COUNT(steps),
 };
@@ -191,7 +207,7 @@ const cb_process_type payment_manager = {
     .state = &payment_fields,
     .manager = &manager,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed_by_operator,
-    .on_canceled = mark_canceled_by_operator,
+    .on_completed = mark_completed,
+    .on_canceled = mark_canceled,
     .redact = payment_redact,
 };

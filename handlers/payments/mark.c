@@ -2,13 +2,10 @@
 #include "mark.h"
 
 #include "database.h"
-
-enum {
-    HOOK_MS = 2000
-};
+#include "input.h"
 
 const char begin_sql[] = "SELECT payments.begin($1, $2, $3, $4, $5, $6, $7, $8)";
-const char mark_sql[] = "SELECT payments.mark($1, $2)";
+const char mark_sql[] = "SELECT payments.mark($1, $2, $3)";
 
 void begin_values(const payment *p, const char *values[BEGIN_VALUES], char amount[CB_DECIMAL_TEXT])
 {
@@ -24,6 +21,16 @@ void begin_values(const payment *p, const char *values[BEGIN_VALUES], char amoun
     values[7] = p->value_date;
 }
 
+bool mark_may_begin(const payment *p, const char **code, cb_error *e)
+{
+    if (!payment_check(p, code, e))
+        return false;
+    if (!input_day_is_over(p->value_date))
+        return true;
+    *code = "VALUE_DATE_PAST";
+    return cb_fail(e, CB_INVALID_DATA, "the value date is over");
+}
+
 cb_outcome mark_processing(cb_context *ctx, void *state)
 {
     payment *p = state;
@@ -31,7 +38,7 @@ cb_outcome mark_processing(cb_context *ctx, void *state)
     char amount[CB_DECIMAL_TEXT];
     cb_error e = { 0 };
 
-    if (!payment_check(p, &code, &e))
+    if (!mark_may_begin(p, &code, &e))
         return cb_business_rule(ctx, code, "%s", e.message);
     begin_values(p, values, amount);
     cb_outcome outcome = database_step(ctx, begin_sql, BEGIN_VALUES, values);
@@ -40,10 +47,16 @@ cb_outcome mark_processing(cb_context *ctx, void *state)
     return outcome;
 }
 
+static cb_outcome write_status(cb_context *ctx, const payment *p, payment_status status)
+{
+    const char *values[] = { p->payment_id.text, p->process_id.text, payment_statuses[status] };
+
+    return database_step(ctx, mark_sql, CB_COUNT(values), values);
+}
+
 static cb_outcome mark(cb_context *ctx, payment *p, payment_status status)
 {
-    const char *values[] = { p->payment_id.text, payment_statuses[status] };
-    cb_outcome outcome = database_step(ctx, mark_sql, CB_COUNT(values), values);
+    cb_outcome outcome = write_status(ctx, p, status);
 
     if (outcome == CB_SUCCESS)
         p->status = (int)status;
@@ -62,30 +75,20 @@ cb_outcome mark_cancelled(cb_context *ctx, void *state)
 
 cb_outcome mark_failed(cb_context *ctx, const payment *p)
 {
-    const char *values[] = { p->payment_id.text, payment_statuses[PAYMENT_FAILED] };
-
-    return database_step(ctx, mark_sql, CB_COUNT(values), values);
+    return write_status(ctx, p, PAYMENT_FAILED);
 }
 
 /* ---- hooks ---- */
 
-static void end_by_operator(payment *p, payment_status status)
+void mark_completed(void *state)
 {
-    const char *values[] = { p->payment_id.text, payment_statuses[status] };
-    char sqlstate[6];
-
-    if (p->status != PAYMENT_PROCESSING)
-        return;
-    p->status = (int)status;
-    database_run(mark_sql, CB_COUNT(values), values, HOOK_MS, sqlstate);
+    ((payment *)state)->status = PAYMENT_COMPLETE;
 }
 
-void mark_completed_by_operator(void *state)
+void mark_canceled(void *state)
 {
-    end_by_operator(state, PAYMENT_COMPLETE);
-}
+    payment *p = state;
 
-void mark_canceled_by_operator(void *state)
-{
-    end_by_operator(state, PAYMENT_FAILED);
+    if (p->status != PAYMENT_CANCELLED) /* undone before it was ended */
+        p->status = PAYMENT_FAILED;
 }

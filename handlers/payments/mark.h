@@ -11,10 +11,14 @@ cb_step_fn mark_processing, mark_complete, mark_cancelled;
 /* Within a step. */
 cb_outcome mark_failed(cb_context *ctx, const payment *p);
 
-/* Hooks of a process that an operator ended: COMPLETE, or FAILED when nothing was undone. As good as they can: they have
- * no attempts, and a database that is away just then leaves the row as it was. */
-void mark_completed_by_operator(void *state);
-void mark_canceled_by_operator(void *state);
+/* Hooks of a process at its end: COMPLETE; FAILED when it was canceled and nothing was undone. They say so in the state:
+ * the row follows its process by itself, whoever ends it (payments.end_with_process). */
+void mark_completed(void *state);
+void mark_canceled(void *state);
+
+/* Whether a payment can be taken up: payment_check, and its value date is not over (VALUE_DATE_PAST). Asked once, by the
+ * first step: a date that passes later is for those who are called then. */
+bool mark_may_begin(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
 
 /* Values of payments.begin, in its order. */
 enum {

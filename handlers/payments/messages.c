@@ -39,7 +39,8 @@ MESSAGE(mark_request_fields, mark_request,
 MESSAGE(mark_reply_fields, mark_reply, CB_FIELD_AS(mark_reply, payment_id, CB_UUID, "paymentId"));
 MESSAGE(release_fx_fields, release_fx_request, TEXT(release_fx_request, contract_id, "contractId"));
 MESSAGE(release_risk_fields, release_risk_request,
-        TEXT(release_risk_request, reference, "reference"));
+        TEXT(release_risk_request, reference, "reference"),
+        TEXT(release_risk_request, status, "status"));
 MESSAGE(approval_fields, approval, TEXT(approval, status, "status"),
         TEXT(approval, reason, "reason"));
 MESSAGE(confirmation_fields, confirmation, TEXT(confirmation, reference, "reference"),
@@ -104,7 +105,10 @@ bool fill_release_fx(const payment *p, void *message)
 
 bool fill_release_risk(const payment *p, void *message)
 {
-    return cb_text_set(&((release_risk_request *)message)->reference, p->risk_reference);
+    release_risk_request *r = message;
+
+    return cb_text_set(&r->reference, p->risk_reference) &&
+           cb_text_set(&r->status, risk_statuses[p->risk_status]);
 }
 
 bool fill_mark(const payment *p, payment_status status, mark_request *to)

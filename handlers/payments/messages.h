@@ -45,7 +45,8 @@ typedef struct {
     char *contract_id;
 } release_fx_request;
 typedef struct {
-    char *reference;
+    char *reference,
+        *status; /* as it was booked: of a declined one there may be nothing to release */
 } release_risk_request;
 
 /* Responses. */

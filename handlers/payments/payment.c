@@ -67,6 +67,22 @@ void payment_begin(payment *p, const char *process_id)
         p->original_credit_amount = p->debit_amount;
 }
 
+static bool is_untouched(const confirmation_level *l)
+{
+    return !l->received && !l->reference && !l->error_code && !l->error_message;
+}
+
+bool payment_is_new(const payment *p)
+{
+    bool untouched = true;
+
+    for (int i = 0; i < LEVELS; i++)
+        untouched = untouched && is_untouched(&p->level[i]);
+    return untouched && !p->risk_reference && p->risk_status == RISK_NONE &&
+           p->risk_decision == RISK_NONE && !p->pending_approval && !p->risk_approved &&
+           !p->fx_contract_id && !p->submitted && !p->submission_reference;
+}
+
 bool payment_amount(const cb_decimal *amount, const char *currency, char text[CB_DECIMAL_TEXT])
 {
     cb_money money;
@@ -163,4 +179,24 @@ bool payment_check(const payment *p, const char **code, cb_error *e)
     if (!payment_is_day(p->value_date))
         return wrong(code, "INVALID_DATE", e, "valueDate is a day, as 2030-12-31");
     return true;
+}
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "no reason given";
+}
+
+const char *payment_declined(const payment *p, char *message, size_t room)
+{
+    snprintf(message, room, "%s", or_none(p->risk_reason));
+    return "RISK_DECLINED";
+}
+
+const char *payment_level_failed(const payment *p, int level, char *message, size_t room)
+{
+    static const char *const codes[LEVELS] = { "L1_ERROR", "L2_ERROR", "L3_ERROR", "L4_ERROR" };
+    const confirmation_level *l = &p->level[level];
+
+    snprintf(message, room, "%s: %s", l->error_code, or_none(l->error_message));
+    return codes[level];
 }

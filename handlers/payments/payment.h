@@ -24,7 +24,8 @@ typedef enum {
 extern const char *const risk_statuses[];
 
 enum {
-    LEVELS = 4 /* confirmations of the network: L1 … L4 */
+    LEVELS = 4,   /* confirmations of the network: L1 … L4 */
+    REASON = 1000 /* room for why the business says no */
 };
 
 typedef struct {
@@ -67,9 +68,18 @@ extern const char *const payment_redact[];
 /* Completes what a process was started with. process_id may be NULL. May be called at every replay. */
 void payment_begin(payment *p, const char *process_id);
 
+/* Whether nothing has happened to it yet. Asked where a process begins, of what it was started with: a decision or a
+ * confirmation is for the network and for persons to give, not for who starts it. */
+bool payment_is_new(const payment *p);
+#define PAYMENT_IS_NOT_NEW "a payment begins with its facts alone: nothing may have happened to it"
+
 /* Whether the facts are a payment. False: code and message say what is wrong; static code. The value date is only
  * checked to be a day. */
 bool payment_check(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
+
+/* Why the business says no: a static code, and a line for people into `message`. level: 0 for L1 … */
+const char *payment_declined(const payment *p, char *message, size_t room);
+const char *payment_level_failed(const payment *p, int level, char *message, size_t room);
 
 /* An amount as the currency writes it: "12.30". False: it is none in this currency. */
 bool payment_amount(const cb_decimal *amount, const char *currency,

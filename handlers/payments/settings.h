@@ -5,7 +5,7 @@
 #include "http_client.h"
 
 typedef struct {
-    char *database_url;   /* of the tables: database-url [the worker's] */
+    char *database_url;   /* the bus's own, by another way: database-url [the worker's] */
     http_client *gateway; /* where payments go: url, ca-file */
 } payments_settings;
 

@@ -22,29 +22,26 @@ RECEIVED(3)
 RECEIVED(4)
 
 static const struct {
-    const char *wait, *error;
+    const char *wait;
     cb_condition_fn *received;
     int64_t timeout_ms;
 } levels[LEVELS] = {
-    { "awaitL1", "L1_ERROR", l1_received, CB_MINUTES(5) },
-    { "awaitL2", "L2_ERROR", l2_received, CB_MINUTES(5) },
-    { "awaitL3", "L3_ERROR", l3_received, CB_HOURS(3) },
-    { "awaitL4", "L4_ERROR", l4_received, CB_HOURS(24) },
+    { "awaitL1", l1_received, CB_MINUTES(5) },
+    { "awaitL2", l2_received, CB_MINUTES(5) },
+    { "awaitL3", l3_received, CB_HOURS(3) },
+    { "awaitL4", l4_received, CB_HOURS(24) },
 };
-
-static const char *or_none(const char *text)
-{
-    return text ? text : "no reason given";
-}
 
 static cb_flow confirm(cb_process *p, const payment *pay)
 {
+    char reason[REASON];
+
     for (int i = 0; i < LEVELS; i++) {
-        const confirmation_level *l = &pay->level[i];
         CB_DO(cb_wait(p, levels[i].wait, levels[i].received, .timeout_ms = levels[i].timeout_ms));
-        if (l->error_code)
-            return cb_business_failure(p, levels[i].error, "%s: %s", l->error_code,
-                                       or_none(l->error_message));
+        if (pay->level[i].error_code) {
+            const char *code = payment_level_failed(pay, i, reason, sizeof reason);
+            return cb_business_failure(p, code, "%s", reason);
+        }
     }
     return CB_NEXT;
 }
@@ -53,6 +50,8 @@ static cb_flow execute(cb_process *p, void *state)
 {
     payment *pay = state;
 
+    if (!payment_is_new(pay))
+        return cb_business_failure(p, "INVALID_DATA", "%s", PAYMENT_IS_NOT_NEW);
     payment_begin(pay, cb_process_id(p));
     CB_DO(cb_step(p, "updateStatusProcessing", mark_processing, .max_attempts = 5,
                   .retry_delay_ms = CB_SECONDS(2), .compensate = mark_cancelled));
@@ -75,7 +74,7 @@ const cb_process_type payment_step = {
     .responses = payment_responses,
     .n_responses = PAYMENT_RESPONSES,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed_by_operator,
-    .on_canceled = mark_canceled_by_operator,
+    .on_completed = mark_completed,
+    .on_canceled = mark_canceled,
     .redact = payment_redact,
 };

@@ -26,7 +26,7 @@ static cb_outcome begin(cb_context *ctx, const payment *p)
     char amount[CB_DECIMAL_TEXT];
     cb_error e = { 0 };
 
-    if (!payment_check(p, &code, &e))
+    if (!mark_may_begin(p, &code, &e))
         return cb_business_rule(ctx, code, "%s", e.message);
     begin_values(p, values, amount);
     return cb_context_effect(ctx, begin_sql, BEGIN_VALUES, values) ? CB_SUCCESS : CB_PERMANENT;
@@ -34,7 +34,7 @@ static cb_outcome begin(cb_context *ctx, const payment *p)
 
 static cb_outcome change(cb_context *ctx, const payment *p, payment_status status)
 {
-    const char *values[] = { p->payment_id.text, payment_statuses[status] };
+    const char *values[] = { p->payment_id.text, p->process_id.text, payment_statuses[status] };
 
     if (status == PAYMENT_PROCESSING)
         return begin(ctx, p);

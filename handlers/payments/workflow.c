@@ -17,7 +17,7 @@ static cb_outcome validate(cb_context *ctx, void *state)
     const char *code;
     cb_error e = { 0 };
 
-    if (payment_check(p, &code, &e))
+    if (mark_may_begin(p, &code, &e))
         return mark_processing(ctx, p);
     cb_outcome marked = mark_failed(ctx, p);
     return marked == CB_SUCCESS ? cb_business_rule(ctx, "INVALID_PAYMENT", "%s", e.message)
@@ -56,6 +56,8 @@ static cb_flow execute(cb_process *p, void *state)
 {
     payment *paid = state;
 
+    if (!payment_is_new(paid))
+        return cb_business_failure(p, "INVALID_PAYMENT", "%s", PAYMENT_IS_NOT_NEW);
     payment_begin(paid, cb_process_id(p));
     CB_DO(cb_step(p, "validate", validate, .max_attempts = 5, .retry_delay_ms = CB_SECONDS(2),
                   .compensate = mark_cancelled));
@@ -78,7 +80,7 @@ const cb_process_type payment_workflow = {
     .responses = payment_responses,
     .n_responses = PAYMENT_RESPONSES,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed_by_operator,
-    .on_canceled = mark_canceled_by_operator,
+    .on_completed = mark_completed,
+    .on_canceled = mark_canceled,
     .redact = payment_redact,
 };

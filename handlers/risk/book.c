@@ -45,12 +45,13 @@ static cb_outcome check(cb_context *ctx, const booking *b)
     return outcome;
 }
 
+/* A reference that no release could name is none: somebody looks at that booking now. */
 static cb_outcome take_decision(cb_context *ctx, json_object *answer, json_object **result)
 {
     decision *d = cb_fields_new(&decision_fields);
     cb_error e = { 0 };
-    bool is_one = d && cb_fields_read(&decision_fields, d, answer, NULL, &e) && d->reference &&
-                  *d->reference && d->status > 0 &&
+    bool is_one = d && cb_fields_read(&decision_fields, d, answer, NULL, &e) &&
+                  input_is_reference(d->reference) && d->status > 0 &&
                   (*result = cb_fields_write(&decision_fields, d));
 
     cb_fields_free(&decision_fields, d);

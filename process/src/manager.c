@@ -8,7 +8,8 @@
 #include "json_build.h"
 
 enum {
-    LONGEST_NAME = 128 /* of a step, with the number of its visit */
+    LONGEST_NAME = 128, /* of a step, with the number of its visit */
+    LONGEST_REASON = 1000
 };
 
 static const cb_process_manager *manager_of(const cb_process *p)
@@ -292,6 +293,20 @@ static cb_flow visit(cb_process *p, int step, int times)
     return command_step(p, &c);
 }
 
+/* The business says no, in the manager's words if it has some. */
+static cb_flow fail(cb_process *p, int before)
+{
+    const cb_process_manager *m = manager_of(p);
+    const char *code = "BUSINESS_FAILURE";
+    char message[LONGEST_REASON];
+
+    snprintf(message, sizeof message, "the process is to be undone%s%s",
+             before ? " after step " : "", before ? m->steps[before].name : "");
+    if (m->undo_code)
+        code = m->undo_code(before, p->state, message, sizeof message);
+    return cb_business_failure(p, code, "%s", message);
+}
+
 static cb_flow walk(cb_process *p, int *visits)
 {
     const cb_process_manager *m = manager_of(p);
@@ -301,9 +316,7 @@ static cb_flow walk(cb_process *p, int *visits)
     for (step = m->first_step(p->state); step != CB_STEP_NONE;
          step = m->next_step(step, p->state)) {
         if (step == CB_STEP_UNDO)
-            return cb_business_failure(p, "BUSINESS_FAILURE", "the process is to be undone%s%s",
-                                       before ? " after step " : "",
-                                       before ? m->steps[before].name : "");
+            return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)
             return run_park(p, "PERMANENT_FAILURE", "after step '%s' there is no step %d to go to",
                             before ? m->steps[before].name : "", step);

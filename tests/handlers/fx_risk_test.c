@@ -304,6 +304,18 @@ Test(fx_risk, a_value_date_of_today_is_fine)
     cr_expect_str_eq(api_do_once("BookFx", data).outcome, "SUCCESS");
 }
 
+/* An earlier run may have booked, also before an operator had it tried again as attempt 1: the API is asked. */
+Test(fx_risk, a_value_date_that_passed_between_two_runs_is_the_apis_to_judge)
+{
+    cb_command c = api_command("BookFx", FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2020-01-01\""));
+
+    cr_expect_str_eq(api_do(&c, NULL, NULL).outcome, "BUSINESS_RULE VALUE_DATE_PAST");
+    cr_expect_eq(simulator_number(&sim, "fx/calls"), 0);
+    c.lease_no = 4;
+    cr_expect_str_eq(api_do(&c, NULL, NULL).outcome, "SUCCESS");
+    cr_expect_eq(simulator_number(&sim, "fx/calls"), 1);
+}
+
 Test(fx_risk, releasing_what_was_never_booked_waits_for_a_person)
 {
     cr_expect_str_eq(api_do_once("ReleaseFx", "{\"contractId\": \"FXC-0\"}").outcome,

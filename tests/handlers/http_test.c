@@ -145,6 +145,80 @@ Test(http, answers_become_outcomes)
     }
 }
 
+static const char risk_data[] = "{\"amount\": \"1\", \"currency\": \"EUR\", \"debitAccount\": "
+                                "\"A\", \"creditAccount\": \"B\"}";
+
+/* What is booked must be what can be released: anything else is for a person, while it is fresh. */
+Test(http, a_booking_that_no_release_could_name_is_not_taken_over)
+{
+    static const char *const ids[] = {
+        "a/b",      "a b",
+        "",         "..",
+        "R?x=1",    "R\u00e9",
+        "R\\u0000", "0123456789012345678901234567890123456789012345678901234567890123x",
+    };
+    char contract[300], decision[300];
+    api a;
+
+    for (size_t i = 0; i < CB_COUNT(ids); i++) {
+        snprintf(contract, sizeof contract,
+                 "{\"contractId\":\"%s\",\"reference\":\"R\",\"rate\":\"2.0\",\"creditAmount\":"
+                 "\"2.00\"}",
+                 ids[i]);
+        snprintf(decision, sizeof decision,
+                 "{\"reference\":\"%s\",\"status\":\"APPROVED\",\"score\":1}", ids[i]);
+        start(&a, (reply){ "HTTP/1.1 201 Created\r\n", contract });
+        cr_expect_str_eq(api_do_once("BookFx", data).outcome, "PERMANENT RESPONSE_INVALID", "%s",
+                         ids[i]);
+        stop(&a);
+        start(&a, (reply){ "HTTP/1.1 201 Created\r\n", decision });
+        cr_expect_str_eq(api_do_once("BookRisk", risk_data).outcome, "PERMANENT RESPONSE_INVALID",
+                         "%s", ids[i]);
+        stop(&a);
+    }
+}
+
+/* Nothing may be left behind: who does not know what he has booked is believed only when he had declined it. */
+Test(http, only_what_was_declined_may_be_unknown_to_who_is_to_release_it)
+{
+    static const struct {
+        reply says;
+        const char *data, *outcome;
+    } cases[] = {
+        { ANSWER("404", "", "{\"code\":\"UNKNOWN\"}"),
+          "{\"reference\": \"R\", \"status\": \"DECLINED\"}", "SUCCESS" },
+        { ANSWER("410", "", ""), "{\"reference\": \"R\", \"status\": \"DECLINED\"}", "SUCCESS" },
+        { ANSWER("200", "", "{}"), "{\"reference\": \"R\", \"status\": \"DECLINED\"}", "SUCCESS" },
+        { ANSWER("400", "", ""), "{\"reference\": \"R\", \"status\": \"DECLINED\"}",
+          "PERMANENT HTTP_400" },
+        { ANSWER("503", "", ""), "{\"reference\": \"R\", \"status\": \"DECLINED\"}",
+          "TRANSIENT HTTP_503" },
+        { { "", NULL },
+          "{\"reference\": \"R\", \"status\": \"DECLINED\"}",
+          "TRANSIENT CALL_FAILED" },
+        { ANSWER("404", "", ""), "{\"reference\": \"R\", \"status\": \"APPROVED\"}",
+          "PERMANENT HTTP_404" },
+        { ANSWER("404", "", ""), "{\"reference\": \"R\", \"status\": \"PENDING\"}",
+          "PERMANENT HTTP_404" },
+        { ANSWER("404", "", ""), "{\"reference\": \"R\", \"status\": 3}", "PERMANENT HTTP_404" },
+        { ANSWER("404", "", ""), "{\"reference\": \"R\"}", "PERMANENT HTTP_404" },
+        { ANSWER("422", "", ""), "{\"reference\": \"R\"}", "BUSINESS_RULE HTTP_422" },
+        { { "HTTP/1.1 204 No Content\r\n\r\n", NULL }, "{\"reference\": \"R\"}", "SUCCESS" },
+        { ANSWER("200", "", "<html>log in</html>"), "{\"reference\": \"R\"}",
+          "PERMANENT RESPONSE_INVALID" },
+    };
+    api a;
+
+    for (size_t i = 0; i < CB_COUNT(cases); i++) {
+        start(&a, cases[i].says);
+        api_run run = api_do_once("ReleaseRisk", cases[i].data);
+        stop(&a);
+        cr_expect_str_eq(run.outcome, cases[i].outcome, "%s, %s: %s", cases[i].says.head,
+                         cases[i].data, run.outcome);
+        cr_expect_eq(a.requests, 1);
+    }
+}
+
 Test(http, an_answer_of_more_than_a_mebibyte_is_not_read)
 {
     char *large = calloc(1, 3000001);

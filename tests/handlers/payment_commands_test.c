@@ -76,9 +76,10 @@ static const char *run(const char *type, const char *data)
     return text;
 }
 
-#define FACTS                                                                         \
+#define FACTS_ON(day)                                                                 \
     "\"debitAccount\": \"A\", \"creditAccount\": \"B\", \"debitAmount\": \"10.00\", " \
-    "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"USD\", \"valueDate\": \"2099-01-05\""
+    "\"debitCurrency\": \"EUR\", \"creditCurrency\": \"USD\", \"valueDate\": \"" day "\""
+#define FACTS FACTS_ON("2099-01-05")
 #define expect_run(expected, type, data)                              \
     do {                                                              \
         const char *found_ = run(type, data);                         \
@@ -110,6 +111,10 @@ Test(payment_commands, a_payment_of_another_process_is_not_touched)
 
     process_id = cb_uuid_new();
     expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus", data);
+    expect_run(
+        "SUCCESS", "UpdatePaymentStatus",
+        "{\"paymentId\": \"018f0000-0000-7000-8000-000000000001\", \"status\": \"COMPLETE\"}");
+    expect_payment("PROCESSING 10.00");
 }
 
 Test(payment_commands, a_status_that_is_none_or_has_no_payment_is_refused)
@@ -119,6 +124,8 @@ Test(payment_commands, a_status_that_is_none_or_has_no_payment_is_refused)
     expect_run("PERMANENT INVALID_DATA", "UpdatePaymentStatus", "{\"paymentId\": 7}");
     expect_run("BUSINESS_RULE MISSING_FIELD", "UpdatePaymentStatus",
                "{\"status\": \"PROCESSING\"}");
+    expect_run("BUSINESS_RULE VALUE_DATE_PAST", "UpdatePaymentStatus",
+               "{\"status\": \"PROCESSING\", " FACTS_ON("2020-01-05") "}");
     expect_value(bus.conn, "0", "SELECT count(*) FROM payments.payment");
 }
 

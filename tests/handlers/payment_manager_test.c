@@ -59,6 +59,7 @@ Test(payment_manager, is_undone_in_reverse_by_an_error_of_any_level)
 {
     for (int level = 1; level <= 4; level++) {
         cb_uuid id = payer_start(&s, "PaymentManager", "USD", 0);
+        char expected[40];
         mark(&s);
         payer_risk(&s, "APPROVED");
         payer_fx(&s);
@@ -71,10 +72,12 @@ Test(payment_manager, is_undone_in_reverse_by_an_error_of_any_level)
         payer_release(&s, "risk", "ReleaseRisk");
         mark(&s);
 
-        expect_value(s.rig.sql, "COMPENSATED",
-                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+        snprintf(expected, sizeof expected, "COMPENSATED L%d_ERROR", level);
+        expect_status(&s, expected, id);
+        expect_value(s.rig.sql, "AC04: no reason given",
+                     "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
         expect_data(&s, "contractId=FX-1", id, "ReleaseFx");
-        expect_data(&s, "reference=RISK-1", id, "ReleaseRisk");
+        expect_data(&s, "reference=RISK-1 status=APPROVED", id, "ReleaseRisk");
         expect_state(&s, "CANCELLED", id, "status");
         expect_nothing_waits(&s);
     }
@@ -89,14 +92,19 @@ Test(payment_manager, is_undone_when_declined_at_once_or_by_a_person)
         mark(&s);
         payer_serve(&s, "risk", "BookRisk", CB_SUCCESS, risks[i], NULL);
         if (i == 1) {
-            stage_respond(&s, id, "riskApproval", "{\"status\": \"DECLINED\"}");
+            stage_respond(&s, id, "riskApproval",
+                          "{\"status\": \"DECLINED\", \"reason\": \"a mule\"}");
             stage_go(&s);
         }
         payer_release(&s, "risk", "ReleaseRisk");
         mark(&s);
 
-        expect_value(s.rig.sql, "COMPENSATED",
-                     "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
+        expect_status(&s, "COMPENSATED RISK_DECLINED", id);
+        expect_value(s.rig.sql, i == 1 ? "a mule" : "no reason given",
+                     "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
+        expect_data(&s,
+                    i == 1 ? "reference=RISK-1 status=PENDING" : "reference=RISK-1 status=DECLINED",
+                    id, "ReleaseRisk");
         expect_nothing_waits(&s);
     }
 }

@@ -1,6 +1,9 @@
 /* Steps of a manager that wait for a response. PM.2 */
 #include "order.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static cb_uuid at_approval(stage *s)
 {
     cb_uuid id = stage_start(s, "Order", "{}");
@@ -146,6 +149,39 @@ Test(manager_response, may_lead_to_undoing) /* manager.h: CB_STEP_UNDO */
     order_book(&s, "risk", 70);
     stage_go(&s);
     expect_status(&s, "COMPENSATED BUSINESS_FAILURE", id);
+    stage_close(&s);
+}
+
+static int undone_behind; /* the step that it was asked for */
+
+static const char *say_why(int step, const void *state, char *message, size_t room)
+{
+    const order *o = state;
+
+    undone_behind = step;
+    cr_expect_neq(strlen(message), 0); /* what is said without it */
+    snprintf(message, room, "after '%s'", o->trail);
+    return "NOT_APPROVED";
+}
+
+Test(manager_response, that_leads_to_undoing_can_say_why) /* manager.h: undo_code */
+{
+    cb_process_manager manager = order_manager;
+    cb_process_type type = order_type;
+    manager.undo_code = say_why;
+    type.manager = &manager;
+    stage s = order_open(&type);
+    cb_uuid id = at_approval(&s);
+
+    stage_respond(&s, id, "approval", "{\"ok\":false}");
+    stage_go(&s);
+    expect_status(&s, "COMPENSATING NOT_APPROVED", id);
+    order_book(&s, "risk", 70);
+    stage_go(&s);
+
+    expect_status(&s, "COMPENSATED NOT_APPROVED", id);
+    expect_column(&s, "after 'reserve approve'", id, "error_message");
+    cr_expect_str_eq(order_steps[undone_behind].name, "approve");
     stage_close(&s);
 }
 

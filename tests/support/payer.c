@@ -42,6 +42,18 @@ void payer_close(stage *s)
     set = NULL;
 }
 
+cb_route_fn *payer_route(const char *method)
+{
+    const cb_module *m = cb_set_module(set);
+
+    for (size_t i = 0; i < m->n_routes; i++) {
+        if (strcmp(m->routes[i].method, method) == 0)
+            return m->routes[i].answer;
+    }
+    cr_assert_fail("the payments set has no route of %s", method);
+    return NULL;
+}
+
 cb_uuid payer_start_with(stage *s, const char *type, const char *state)
 {
     cb_uuid id = stage_start(s, type, state);

@@ -5,8 +5,13 @@
 
 #include "stage.h"
 
+#include <commandbus/route.h>
+
 stage payer_open(void);
 void payer_close(stage *s);
+
+/* The set's route of this method. */
+cb_route_fn *payer_route(const char *method);
 
 /* Starts a payment of 100.00 EUR to an account in this currency. Deadline in seconds; 0: none. Runs until it rests. */
 cb_uuid payer_start(stage *s, const char *type, const char *to_currency, double deadline_seconds);

@@ -19,7 +19,7 @@ CREATE TABLE payments.payment (
 );
 CREATE INDEX payment_by_status ON payments.payment (status);
 
--- Which status may follow which. Nothing follows an end.
+-- Which status may follow which, step by step. Nothing follows an end.
 CREATE FUNCTION payments.may_become(was text, becomes text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (was, becomes) IN (
@@ -29,24 +29,50 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     )
 $$;
 
--- Moves a payment, if it is there and may move so: asking twice changes nothing the second time.
-CREATE FUNCTION payments.mark(payment_id uuid, status text) RETURNS void
+-- Moves a payment of this process, if it is there and may move so: asking twice changes nothing the second time, and
+-- nobody moves the payment of somebody else.
+CREATE FUNCTION payments.mark(payment_id uuid, process_id uuid, status text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE payments.payment p SET status = mark.status, updated_at = clock_timestamp()
-    WHERE p.payment_id = mark.payment_id AND payments.may_become(p.status, mark.status)
+    WHERE p.payment_id = mark.payment_id AND p.process_id = mark.process_id AND payments.may_become(p.status, mark.status)
 $$;
 
+-- When a process is at its end, so is its payment, in the same transaction: whoever ended it, and however little of it
+-- had run. Mostly its steps have said so before, and nothing is left to do here. Where they said otherwise, such as COMPLETE
+-- in a step whose worker was lost, and an operator then gave the payment up, the process is right.
+CREATE FUNCTION payments.end_with_process() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE payments.payment p
+    SET status = CASE NEW.status WHEN 'COMPLETED' THEN 'COMPLETE' WHEN 'COMPENSATED' THEN 'CANCELLED' ELSE 'FAILED' END,
+        updated_at = clock_timestamp()
+    WHERE p.process_id = NEW.process_id
+          AND CASE NEW.status WHEN 'COMPLETED' THEN p.status <> 'COMPLETE' ELSE p.status NOT IN ('CANCELLED', 'FAILED') END;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER payments_end AFTER UPDATE OF status ON commandbus.process
+FOR EACH ROW WHEN (NEW.domain = 'payments' AND commandbus.is_terminal(NEW.status) AND NOT commandbus.is_terminal(OLD.status))
+EXECUTE FUNCTION payments.end_with_process();
+
 -- A process takes a payment up: PROCESSING. Who starts a process without submitting a payment first gets its row now.
--- A payment belongs to one process.
+-- A payment belongs to one process, which pays what was submitted and nothing else. One whose process is at its end is taken
+-- up by nobody, also not by a step that was slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
 CREATE FUNCTION payments.begin(
     payment_id uuid, process_id uuid, debit_account text, credit_account text, debit_amount numeric,
     debit_currency text, credit_currency text, value_date date
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    owner  uuid;
-    became text;
+    found payments.payment;
+    ended boolean;
 BEGIN
+    SELECT commandbus.is_terminal(p.status) INTO ended
+    FROM commandbus.process p WHERE p.process_id = begin.process_id FOR SHARE;
+    IF ended THEN
+        RAISE EXCEPTION 'the process has ended' USING ERRCODE = 'unique_violation';
+    END IF;
     INSERT INTO payments.payment (payment_id, process_id, status, debit_account, credit_account, debit_amount,
                                   debit_currency, credit_currency, value_date)
     VALUES (begin.payment_id, begin.process_id, 'PROCESSING', begin.debit_account, begin.credit_account,
@@ -54,11 +80,16 @@ BEGIN
     ON CONFLICT (payment_id) DO UPDATE
     SET status = CASE WHEN payments.may_become(payment.status, 'PROCESSING') THEN 'PROCESSING' ELSE payment.status END,
         updated_at = clock_timestamp()
-    RETURNING payment.process_id, payment.status INTO owner, became;
-    IF owner <> begin.process_id THEN
+    RETURNING payment.* INTO found;
+    IF found.process_id <> begin.process_id THEN
         RAISE EXCEPTION 'the payment belongs to another process' USING ERRCODE = 'unique_violation';
-    ELSIF became <> 'PROCESSING' THEN
-        RAISE EXCEPTION 'the payment is %', became USING ERRCODE = 'unique_violation';
+    ELSIF found.status <> 'PROCESSING' THEN
+        RAISE EXCEPTION 'the payment is %', found.status USING ERRCODE = 'unique_violation';
+    ELSIF (found.debit_account, found.credit_account, found.debit_amount, found.debit_currency, found.credit_currency,
+           found.value_date)
+          IS DISTINCT FROM (begin.debit_account, begin.credit_account, begin.debit_amount, begin.debit_currency,
+                            begin.credit_currency, begin.value_date) THEN
+        RAISE EXCEPTION 'the payment has other facts' USING ERRCODE = 'unique_violation';
     END IF;
 END
 $$;
@@ -123,6 +154,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     )
     FROM (SELECT * FROM commandbus.process WHERE process_id = wanted AND domain = 'payments') AS p
     FULL JOIN (SELECT * FROM payments.payment WHERE process_id = wanted) AS m ON true
+$$;
+
+-- Whether the process of a payment was started: its row is there.
+CREATE FUNCTION payments.is_started(wanted uuid) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM commandbus.process WHERE process_id = wanted AND domain = 'payments')
 $$;
 
 -- What waits for a person: the simulator, or whoever really decides, writes it. One row for each command and level.
@@ -199,14 +236,14 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of,
-    payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
+REVOKE ALL ON FUNCTION payments.may_become, payments.mark, payments.end_with_process, payments.begin, payments.draft,
+    payments.status_of, payments.is_started, payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA payments TO commandbus_worker, commandbus_operator, commandbus_monitor;
 GRANT SELECT, INSERT, UPDATE ON payments.payment TO commandbus_worker;
 GRANT SELECT, INSERT ON payments.pending_approval, payments.pending_network_response TO commandbus_worker;
 GRANT SELECT ON payments.payment, payments.pending_approval, payments.pending_network_response
     TO commandbus_operator, commandbus_monitor;
-GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of
-    TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of,
+    payments.is_started TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION payments.resolve_approval, payments.resolve_network_response TO commandbus_operator;

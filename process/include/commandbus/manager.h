@@ -73,8 +73,11 @@ typedef struct cb_process_manager {
      * false leaves the state as it was. A reply without a result is a struct of zeros. [nothing to take] */
     bool (*update_state)(int step, void *state, const void *reply);
     int (*next_step)(int step, const void *state); /* required */
-    const cb_manager_step *steps;                  /* required */
-    size_t n_steps;                                /* with the empty row 0 */
+    /* Why that was CB_STEP_UNDO behind this step (0: first_step said so): a code for programs, and a line for people
+     * into `message`. [BUSINESS_FAILURE] */
+    const char *(*undo_code)(int step, const void *state, char *message, size_t room);
+    const cb_manager_step *steps; /* required */
+    size_t n_steps;               /* with the empty row 0 */
 } cb_process_manager;
 
 #endif
