@@ -17,6 +17,11 @@ bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e)
     return rows_query(db, cb_sql_fleet_domains, NULL, ret, e);
 }
 
+bool cb_domain_figures(cb_db *db, cb_rows **ret, cb_error *e)
+{
+    return rows_query(db, cb_sql_domain_figures, NULL, ret, e);
+}
+
 bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n, cb_error *e)
 {
     OWNED(PGresult) result = NULL;
