@@ -90,18 +90,23 @@ valid() {
 # environment_of NAME: variables, files and arguments of a workload in the manifests of stdin, as check-limits takes them.
 environment_of() { jq -L "$COMMANDBUS_SOURCE_DIR/deploy/local" --arg name "$1" 'include "workloads"; [workloads | select(.name == $name)] | first'; }
 
+run_test() {
+    work=$all_work/$1
+    mkdir "$work"
+    "$1"
+}
+
 run_tests() {
-    local passed=0 failed=0 name code start
+    local passed=0 failed=0 name names code start
     all_work=$(mktemp -d)
     # shellcheck disable=SC2064 # as it is now
     trap "rm -rf '$all_work'" EXIT
-    for name in $(grep -oE '^test_[a-zA-Z0-9_]+' "$0"); do
+    mapfile -t names < <(grep -oE '^test_[a-zA-Z0-9_]+' "$0")
+    for name in "${names[@]}"; do
         code=0 start=$SECONDS
         (
-            work=$all_work/$name
-            mkdir "$work"
             set -e
-            "$name"
+            run_test "$name"
         ) >"$all_work/log" 2>&1 &
         wait $! || code=$?
         if ((code == 0)); then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # deploy/check-limits: what limit the manifests really give. RL.1, CFG.2
+# shellcheck source=tests/deploy/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 check_limits() { "$tree/deploy/check-limits" --worker "$COMMANDBUS_WORKER_BIN" "$@"; }

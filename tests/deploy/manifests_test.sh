@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The manifests of deploy/k8s, as kustomize renders them. CFG.2
+# shellcheck source=tests/deploy/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 checks() { jq -r -L "$deploy_tests" "include \"pods\"; $1"; }
