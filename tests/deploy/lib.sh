@@ -12,17 +12,10 @@ set -euo pipefail
 : "${COMMANDBUS_WORKER_BIN:?start the tests with tests/run}" "${COMMANDBUS_SOURCE_DIR:?}"
 deploy_tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$COMMANDBUS_SOURCE_DIR
-tools=$COMMANDBUS_SOURCE_DIR/build/tools
-# shellcheck source=deploy/local/kustomize.sh
-. "$tree/deploy/local/kustomize.sh"
+# shellcheck source=tests/deploy/render.sh
+. "$deploy_tests/render.sh"
 unset "${!COMMANDBUS_DOMAINS_@}" "${!COMMANDBUS_FEATURES_@}" COMMANDBUS_PROFILE
 export -n COMMANDBUS_MODULES_DIR
-
-kustomize=$(kustomize_command "$tools") || {
-    echo "SKIPPED: there is no kustomize 5 or kubectl 1.27 for this machine ($(uname -m)): deploy/local/deps --tests fetches one for x86_64."
-    echo "SKIPPED: install one, for nothing of deploy/k8s was tested."
-    exit 0
-}
 
 fail() {
     echo "$*" >&2
@@ -57,6 +50,7 @@ rendered_with() {
 in_copy() {
     mkdir -p "$work/tree/deploy"
     cp -R "$COMMANDBUS_SOURCE_DIR/config" "$work/tree/"
+    mkdir "$work/tree/build" && ln -s "$tools" "$work/tree/build/tools"
     cp -R "$COMMANDBUS_SOURCE_DIR/deploy/"{k8s,local,check-limits} "$work/tree/deploy/"
     tree=$work/tree
 }

@@ -20,6 +20,16 @@ test_every_component_is_known_to_its_operator() {
     done
 }
 
+test_what_the_overlay_offers_as_comments_fits_together() {
+    in_copy
+    replace deploy/k8s/overlays/production/kustomization.yaml 's|# (- ../../components/)|\1|'
+    rendered production >"$work/manifests"
+    valid "$work/manifests" || fail "$(cat "$work/types")"
+    same "$(jq -r '[.[].kind] | map(select(. == ("PodMonitor", "PrometheusRule", "ScaledObject", "TriggerAuthentication"))) | sort | join(" ")' "$work/manifests")" \
+        'PodMonitor PrometheusRule ScaledObject TriggerAuthentication' 'what the operators get'
+    same "$(jq -r '[.[] | select(.metadata.namespace != "commandbus").metadata.name] | join(" ")' "$work/manifests")" '' 'what is elsewhere'
+}
+
 # spoilt FILE SED OVERLAY FIELD: with that typo, the check above names the field.
 spoilt() {
     in_copy
@@ -101,10 +111,10 @@ test_network_policies_are_those_that_each_pod_needs() {
     of_pods() { jq -r -L "$deploy_tests" 'include "pods"; . as $all | pods[] | .labels as $l | .name + ": " + ($all | policies($l) | join(" "))' "$work/$1"; }
     same "$(of_pods production)" "Deployment payments-worker: commandbus-default-deny commandbus-from-api-clients commandbus-from-monitoring commandbus-to-dns commandbus-to-downstream-apis commandbus-to-postgresql
 Deployment ratelimited-worker: commandbus-default-deny commandbus-from-monitoring commandbus-to-dns commandbus-to-downstream-apis commandbus-to-postgresql"
-    same "$(of_pods production-migrate)" 'Job commandbus-migrate: commandbus-default-deny commandbus-to-dns commandbus-to-postgresql'
-    # The gate runs beside the fleet, whose policies are for its label too.
-    jq -s 'add' "$work/production" "$work/production-replay-gate" >"$work/both"
-    same "$(of_pods both | grep Job)" 'Job commandbus-replay-gate: commandbus-default-deny commandbus-to-dns commandbus-to-postgresql'
+    # Jobs run beside the fleet, whose policies are for their label too.
+    jq -s 'add' "$work"/production{,-migrate,-replay-gate} >"$work/all"
+    same "$(of_pods all | grep Job)" "Job commandbus-migrate: commandbus-default-deny commandbus-to-dns commandbus-to-postgresql
+Job commandbus-replay-gate: commandbus-default-deny commandbus-to-dns commandbus-to-postgresql"
     same "$(of_pods dev | grep '^Deployment simulator')" 'Deployment simulator: commandbus-default-deny commandbus-to-dns commandbus-to-postgresql simulator-from-workers'
 }
 

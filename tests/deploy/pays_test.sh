@@ -5,9 +5,8 @@
 . "$(dirname "$0")/../fleet/lib.sh"
 # shellcheck source=tests/fleet/simulator.sh
 . "$(dirname "$0")/../fleet/simulator.sh"
-# shellcheck source=deploy/local/kustomize.sh
-. "${COMMANDBUS_SOURCE_DIR:?}/deploy/local/kustomize.sh"
-kustomize=$(kustomize_command "$COMMANDBUS_SOURCE_DIR/build/tools") || { echo 'SKIPPED: there is no kustomize' && exit 0; }
+# shellcheck source=tests/deploy/render.sh
+. "$(dirname "$0")/render.sh"
 
 drop_login() {
     sql "DROP OWNED BY $login" 2>/dev/null || true
