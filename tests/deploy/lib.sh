@@ -67,22 +67,24 @@ replace() {
 # The types of each kind, of which the compiler rejects fields that they do not have and values of another type. A kind that
 # nobody has types for is an error as well.
 valid() {
-    local folder
+    local folder code=0
     folder=$(mktemp -d "$tools/schemas/check.XXXXXX")
     jq -r 'to_entries[] | .key as $n | .value
         | (if .apiVersion | startswith("keda.sh/") then "@kubernetes-models/keda/"
            elif .apiVersion | startswith("monitoring.coreos.com/") then "@kubernetes-models/prometheus-operator/"
            else "kubernetes-models/" end) as $package
-        | "import type { I\(.kind) as T\($n) } from \"\($package)\(.apiVersion)/\(.kind)\";\n// \(.kind) \(.metadata.name)\nexport const m\($n): T\($n) = \(.);"' \
-        "$1" >"$folder/manifests.ts"
-    local code=0
-    "$tools/schemas/node_modules/.bin/tsc" --noEmit --strict --module nodenext --skipLibCheck --ignoreConfig "$folder/manifests.ts" >"$work/types" || code=$?
+        | "// \(.kind) \(.metadata.name)", "import type { I\(.kind) as T\($n) } from \"\($package)\(.apiVersion)/\(.kind)\";",
+          "export const m\($n): T\($n) = \(.);"' "$1" >"$folder/manifests.ts"
+    "$tools/schemas/node_modules/.bin/tsc" --noEmit --strict --module nodenext --skipLibCheck --ignoreConfig \
+        "$folder/manifests.ts" >"$work/types" || code=$?
     rm -rf "$folder"
     return "$code"
 }
 
 # environment_of NAME: variables, files and arguments of a workload in the manifests of stdin, as check-limits takes them.
-environment_of() { jq -L "$COMMANDBUS_SOURCE_DIR/deploy/local" --arg name "$1" 'include "workloads"; [workloads | select(.name == $name)] | first'; }
+environment_of() {
+    jq -L "$COMMANDBUS_SOURCE_DIR/deploy/local" --arg name "$1" 'include "workloads"; [workloads | select(.name == $name)] | first'
+}
 
 run_test() {
     work=$all_work/$1

@@ -13,7 +13,7 @@ def insecure:
       (if $pod.securityContext.seccompProfile.type != "RuntimeDefault" then "seccomp" else empty end),
       (if $pod.automountServiceAccountToken != false then "a service account token" else empty end),
       (if $pod.hostNetwork or $pod.hostPID or $pod.hostIPC then "the host's namespaces" else empty end),
-      ($pod.volumes[]? | select((keys - ["name"] | first) as $kind | ["configMap", "secret", "emptyDir", "projected"] | index($kind) | not) | "volume \(.name)"),
+      ($pod.volumes[]? | select(keys - ["name", "configMap", "secret", "emptyDir", "projected"] != []) | "volume \(.name)"),
       (($pod.containers + ($pod.initContainers // []))[]
         | (if .securityContext.allowPrivilegeEscalation != false then "allowPrivilegeEscalation" else empty end),
           (if .securityContext.readOnlyRootFilesystem != true then "a root that can be written" else empty end),
@@ -21,7 +21,7 @@ def insecure:
           (if .securityContext.capabilities.add then "added capabilities" else empty end),
           (if .securityContext.privileged then "privileged" else empty end),
           (if (.resources.requests.cpu and .resources.requests.memory and .resources.limits.memory) | not then "resources" else empty end),
-          (.env[]? | select(.name | test("URL$|PASSWORD|TOKEN$")) | select(.name | test("HANDLERS") | not) | select(has("value")) | "\(.name) is no reference to a Secret"))
+          (.env[]? | select(.name | test("_DATABASE_|PASSWORD|TOKEN$")) | select(has("value")) | "\(.name) is no reference to a Secret"))
     | "\($name): \(.)";
 
 # Selectors that select nothing, or the wrong pods.
