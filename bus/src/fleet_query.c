@@ -28,6 +28,11 @@ bool cb_domain_load(cb_db *db, const char *domain, const char *window, cb_rows *
     return rows_query(db, cb_sql_domain_load, &p, ret, e);
 }
 
+bool cb_domain_figures(cb_db *db, cb_rows **ret, cb_error *e)
+{
+    return rows_query(db, cb_sql_domain_figures, NULL, ret, e);
+}
+
 bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n, cb_error *e)
 {
     OWNED(PGresult) result = NULL;

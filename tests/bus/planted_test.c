@@ -124,6 +124,7 @@ Test(planted, functions_operators_tables_and_types_are_not_used_by_any_function_
         "SELECT commandbus.set_fleet_limit('fx', 2)",
         "SELECT commandbus.queue_samples('{fx,risk}')",
         "SELECT commandbus.fleet_domains()",
+        "SELECT commandbus.domain_figures()",
         "SELECT commandbus.set_fleet_limit('fx', 0)",
         "SELECT commandbus.tidy_fleet()",
         "SELECT commandbus.retire('w')",

@@ -63,6 +63,26 @@ test_two_profiles_together_serve_everything_once() {
     stop_worker b
 }
 
+# CFG.3: a pod that is started again with another COMMANDBUS_PROFILE and nothing else changed.
+test_the_variable_alone_switches_the_role_of_an_instance() {
+    prepare
+    send_everywhere
+
+    COMMANDBUS_PROFILE=ratelimited-worker start_ready a
+    same "$(slots a)" 'fx 2, risk 2' 'slots in /metrics'
+    wait_metric a 'commandbus_claimed_total{domain="fx"}' 3
+    wait_metric a 'commandbus_claimed_total{domain="risk"}' 3
+    stop_worker a
+    same "$(served)" 'fx risk' 'what the ratelimited-worker has claimed'
+
+    COMMANDBUS_PROFILE=payments-worker start_ready a
+    same "$(slots a)" 'payments 10' 'slots in /metrics'
+    wait_metric a 'commandbus_claimed_total{domain="payments"}' 3
+    same "$(fleet_json | jq -r '.instances[].profile')" payments-worker 'the profile in commandbus fleet'
+    stop_worker a
+    same "$(sql "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'")" 9 'commands that are done'
+}
+
 # CFG.2: Kubernetes names the profile and overrides single values by environment.
 test_the_environment_names_of_the_deployments_override_the_profile() {
     prepare

@@ -76,7 +76,7 @@ Test(metrics, every_family_has_its_help_and_type_once_before_its_samples)
             cr_assert_eq(strncmp(line, family, strlen(family)), 0, "%s in %s", line, family);
         }
     }
-    cr_assert_eq(families, 50);
+    cr_assert_eq(families, 56);
     finish(m, text);
 }
 
@@ -283,6 +283,28 @@ Test(metrics, the_rest_is_counted_too)
     expect_line(text, "commandbus_housekeeping_messages_restored_total 3");
     expect_line(text, "commandbus_queue_wait_seconds_bucket{domain=\"fx\",le=\"0.004\"} 1");
     expect_line(text, "commandbus_queue_wait_seconds_sum{domain=\"fx\"} 0.003000");
+    finish(m, text);
+}
+
+Test(metrics, domains_of_the_database_are_told_whoever_serves_them)
+{
+    metrics *m = open_metrics();
+    metrics_fleet_figure *figures = calloc(2, sizeof *figures);
+    cr_assert(figures);
+    figures[0] = (metrics_fleet_figure){ "fx", .instances = 3, .limit = 6, .leases = 5 };
+    figures[1] = (metrics_fleet_figure){ "risk", .in_tsq = 2, .oldest_due_us = 61500000 };
+
+    metrics_fleet_adopt(m, figures, 2);
+
+    char *text = render(m);
+    expect_line(text, "commandbus_fleet_instances{domain=\"fx\"} 3");
+    expect_line(text, "commandbus_fleet_instances{domain=\"risk\"} 0");
+    expect_line(text, "commandbus_fleet_limit{domain=\"fx\"} 6");
+    expect_line(text, "commandbus_fleet_leases{domain=\"fx\"} 5");
+    expect_line(text, "commandbus_fleet_oldest_due_seconds{domain=\"risk\"} 61.500000");
+    expect_line(text, "commandbus_tsq_commands{domain=\"risk\"} 2");
+    cr_expect_null(strstr(text, "commandbus_fleet_limit{domain=\"risk\"}"), "a limit of none");
+    cr_expect_null(strstr(text, "commandbus_fleet_leases{domain=\"risk\"}"), "leases not counted");
     finish(m, text);
 }
 

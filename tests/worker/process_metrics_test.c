@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "engine.h"
+#include "processes.h"
 #include "trip.h"
 #include "trip_start.h"
 
@@ -67,6 +68,20 @@ Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
     cr_expect(has(w, "commandbus_process_settles_total{domain=\"fx\"} 2\n"));
     cr_expect(has(w, "commandbus_process_timer_lag_seconds_count{domain=\"fx\"} 2\n"));
     await(has(w, "status=\"WAITING_FOR_TSQ\",error_code=\"PERMANENT_FAILURE\"} 1\n"));
+}
+
+Test(process_metrics, tell_how_long_a_process_has_been_due)
+{
+    cb_worker *w = embed_start(PROCESSES(&Drive));
+    cb_error e = { 0 };
+    await_process(trip_start("Drive"), "WAITING_FOR_ASYNC");
+    cr_assert(cb_worker_stop(w, 30)); /* now nobody runs it */
+    test_exec(here.sql, "UPDATE commandbus.process SET wake_at = now() - interval '2 h'");
+
+    cr_assert(figures_take(w, here.db, &e), "%s", e.message);
+
+    cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Drive\","
+                     "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
 }
 
 Test(process_metrics, the_heartbeat_says_which_processes_it_runs)

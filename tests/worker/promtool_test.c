@@ -82,9 +82,13 @@ Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
     }
     metrics_figure *figures = calloc(2, sizeof *figures);
     cr_assert(figures);
-    figures[0] = (metrics_figure){ "Refund", "WAITING_FOR_REPLY", "", 7, 3700000001 };
-    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1, 0 };
+    figures[0] = (metrics_figure){ "Refund", "WAITING_FOR_REPLY", "", 7, 61000000, 3700000001 };
+    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1, 0, 0 };
     metrics_figures_adopt(m, figures, 2);
+    metrics_fleet_figure *fleet = calloc(1, sizeof *fleet);
+    cr_assert(fleet);
+    *fleet = (metrics_fleet_figure){ "fx", 3, 6, 5, 2, 1500000 };
+    metrics_fleet_adopt(m, fleet, 1);
     metrics_sample(m, 0, &(cb_queue_sample){ .depth = 12, .oldest_due_seconds = 0.25 });
 
     cr_assert(metrics_render(m, now, true, "a\\b \"c\"", "1.2.3", &text, &e));

@@ -119,6 +119,11 @@ static bool take_figures(cb_worker *w, cb_error *e)
     return !w->runs_processes || figures_take(w, w->links[LINK_KEEP].db, e);
 }
 
+static bool take_fleet_figures(cb_worker *w, cb_error *e)
+{
+    return fleet_figures_take(w, w->links[LINK_KEEP].db, e);
+}
+
 /* Retention, some batches of rows at a time, so that heartbeats go on. */
 static bool purge(cb_worker *w, int64_t *rows, cb_error *e)
 {
@@ -182,6 +187,7 @@ static const struct {
     [CHORE_HEARTBEAT] = { keep_heartbeat, "heartbeat", 5, true },
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
     [CHORE_FIGURES] = { take_figures, "figures", 10, true },
+    [CHORE_FLEET] = { take_fleet_figures, "fleet", 10, true },
     [CHORE_FORMER] = { processes_former_replies, "former", 5, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
     [CHORE_RESTORE] = { restore_messages, "restore", 3600, false },

@@ -58,6 +58,7 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
     histogram_init(&m->settle_size, &histogram_items);
     histogram_init(&m->settle_duration, &histogram_brief);
     pthread_mutex_init(&m->figures.mutex, NULL);
+    pthread_mutex_init(&m->fleet.mutex, NULL);
     *ret = m;
     return true;
 }
@@ -72,6 +73,7 @@ void metrics_free(metrics *m)
     }
     free(m->domains);
     free(m->figures.all);
+    free(m->fleet.all);
     free(m);
 }
 

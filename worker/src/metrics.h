@@ -84,11 +84,25 @@ void metrics_process_released(metrics *m, size_t domain, size_t processes);
 typedef struct {
     char process_type[128], status[24], error_code[128];
     int64_t count;
+    int64_t oldest_due_us;   /* for how long one of them has been due; 0: none is */
     int64_t oldest_reply_us; /* for how long one of them has waited for a reply; 0: none does */
 } metrics_figure;
 
 /* Takes the figures over: they are malloc'ed. */
 void metrics_figures_adopt(metrics *m, metrics_figure *figures, size_t n);
+
+/* A domain of the database, served here or not. */
+typedef struct {
+    char domain[64];
+    int64_t instances; /* live ones with slots for it */
+    int64_t limit;     /* fleet-limit; 0: none */
+    int64_t leases;    /* of a limited domain */
+    int64_t in_tsq;
+    int64_t oldest_due_us;
+} metrics_fleet_figure;
+
+/* Likewise. */
+void metrics_fleet_adopt(metrics *m, metrics_fleet_figure *figures, size_t n);
 
 /* What only the worker knows at the moment of a scrape. */
 typedef struct {

@@ -78,19 +78,20 @@ static void figures(const scrape *s, const family *f)
     pthread_mutex_unlock(&m->figures.mutex);
 }
 
-/* Of those that wait for one. */
-static void oldest_replies(const scrape *s, const family *f)
+/* A field of metrics_figure in microseconds, of those where it is not 0. */
+static void figure_seconds(const scrape *s, const family *f)
 {
     metrics *m = (metrics *)s->m;
 
     pthread_mutex_lock(&m->figures.mutex);
     for (size_t i = 0; i < m->figures.n; i++) {
-        const metrics_figure *figure = &m->figures.all[i];
-        if (figure->oldest_reply_us <= 0)
+        const char *figure = (const char *)&m->figures.all[i];
+        int64_t us = *(const int64_t *)(const void *)(figure + f->which);
+        if (us <= 0)
             continue;
-        figure_name(s, f, figure);
+        figure_name(s, f, &m->figures.all[i]);
         fputc('}', s->out);
-        scrape_seconds(s, figure->oldest_reply_us);
+        scrape_seconds(s, us);
     }
     pthread_mutex_unlock(&m->figures.mutex);
 }
@@ -137,6 +138,9 @@ const family process_families[] = {
     { "processes", "gauge", "Processes in the database that are at work or wait.", figures, 0 },
     { "process_oldest_reply_wait_seconds", "gauge",
       "How long the oldest process that waits for the reply to a command has done so.",
-      oldest_replies, 0 },
+      figure_seconds, offsetof(metrics_figure, oldest_reply_us) },
+    { "process_oldest_due_seconds", "gauge",
+      "How long the oldest process that is due has been so, and nobody runs it.", figure_seconds,
+      offsetof(metrics_figure, oldest_due_us) },
 };
 const size_t n_process_families = sizeof process_families / sizeof *process_families;

@@ -1,5 +1,5 @@
 /* The text of a scrape, Prometheus' text format 0.0.4. The table of families at the end is all of it,
- * beside that of processes. */
+ * beside those of processes and of the fleet. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +215,7 @@ bool metrics_render(const metrics *m, const metrics_now *now, bool is_ready, con
         return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
     render(&s, families, CB_COUNT(families));
     render(&s, process_families, n_process_families);
+    render(&s, fleet_families, n_fleet_families);
     bool written = !ferror(s.out);
     if (fclose(s.out) != 0 || !written) {
         free(text);

@@ -99,6 +99,11 @@ struct metrics {
         metrics_figure *all;
         size_t n;
     } figures;
+    struct {
+        pthread_mutex_t mutex;
+        metrics_fleet_figure *all;
+        size_t n;
+    } fleet;
 };
 
 bool metrics_processes_init(metrics_part *part);

@@ -33,6 +33,10 @@ CB_API bool cb_fleet_domains(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD
 CB_API bool cb_domain_load(cb_db *db, const char *domain, const char *window, cb_rows **ret,
                            cb_error *e) CB_NODISCARD;
 
+/* Every domain of the database, for metrics: domain, instances (live, with slots for its commands), fleet_limit
+ * (0: none), live_leases (0 without a limit), in_tsq (10,000 at most), oldest_due_us. */
+CB_API bool cb_domain_figures(cb_db *db, cb_rows **ret, cb_error *e) CB_NODISCARD;
+
 /* One queue in figures, cheap whatever its depth: exact up to 10,000 messages, the server's estimate
  * beyond. */
 typedef struct {

@@ -200,6 +200,36 @@ BEGIN
 END
 $$;
 
+-- How long the first due message of a queue has been due, one look at an index; 0 for none, or no queue.
+CREATE FUNCTION commandbus.oldest_due(queue_name text) RETURNS double precision
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    seconds double precision;
+BEGIN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
+        EXECUTE format('SELECT extract(epoch FROM statement_timestamp() - vt) FROM pgmq.%I '
+                       'WHERE vt <= statement_timestamp() AND vt > ''-infinity'' ORDER BY vt LIMIT 1', 'q_' || queue_name)
+        INTO seconds;
+    END IF;
+    RETURN coalesce(seconds, 0);
+END
+$$;
+
+-- For the metrics of every worker, each domain of the database: one that nobody serves has nobody else to tell of
+-- it. Cheap whatever waits: leases are counted where there is a limit, the troubleshooting queue up to 10,000.
+CREATE FUNCTION commandbus.domain_figures()
+RETURNS TABLE (domain text, instances bigint, fleet_limit integer, live_leases bigint, in_tsq bigint,
+               oldest_due_seconds double precision)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.domain, (SELECT count(*) FROM commandbus.fleet f WHERE f.domain = d.domain AND f.live AND f.slots > 0),
+           d.fleet_limit, CASE WHEN d.fleet_limit > 0 THEN commandbus.live_leases(d.domain, d.fleet_limit) ELSE 0 END,
+           (SELECT count(*) FROM (SELECT FROM commandbus.command_metadata c
+                                  WHERE c.domain = d.domain AND c.tsq_at IS NOT NULL LIMIT 10000) t),
+           commandbus.oldest_due(d.domain || '__commands')
+    FROM commandbus.domain d
+    ORDER BY d.domain
+$$;
+
 -- Each domain: what its live instances offer and say, what the database says, what waits, and what is
 -- wrong with that. slots_each is NULL when instances differ.
 CREATE FUNCTION commandbus.fleet_domains()

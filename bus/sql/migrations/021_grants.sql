@@ -32,6 +32,7 @@ GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_r
 
 GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages() TO commandbus_monitor, commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.fleet_domains(), commandbus.figure TO commandbus_monitor;
+GRANT EXECUTE ON FUNCTION commandbus.domain_figures() TO commandbus_monitor, commandbus_worker;
 
 -- Monitoring sees everything but payloads: data, result, headers, custom_data, audit details.
 GRANT SELECT (command_id, correlation_id, batch_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
