@@ -25,15 +25,6 @@ took_ms() {
     took=$(((${EPOCHREALTIME/./} - began) / 1000))
 }
 
-# wait_for_lines FILE N
-wait_for_lines() {
-    local until=$((SECONDS + 40))
-    until (($(cat "$1" 2>/dev/null | wc -l) >= $2)); do
-        ((SECONDS < until)) || fail "$1 has $(wc -l <"$1") lines: $(cat "$1")"
-        sleep 0.05
-    done
-}
-
 # Who waits in the queue behind them has their time running too: all are answered when the first are.
 test_a_route_that_the_database_keeps_waiting_is_a_503_in_time() {
     local i
