@@ -1,5 +1,5 @@
 -- What came of it, by ledger.sql and its variables and what the simulator says of itself ($BOOKINGS/stats.json). :ms is how long it
--- took, :allowed the limit; the report goes to :'file' as JSON and, for people, to stdout.
+-- took, :allowed the limit; the report goes to $BOOKINGS/report.json and, for people, to stdout.
 \ir ledger.sql
 \set stats `cat "$BOOKINGS/stats.json"`
 
@@ -37,7 +37,7 @@ FROM payment, booked, wrong, simulator;
 UPDATE report SET r = r || jsonb_build_object('well', r -> 'problems' = '[]'
     AND (r #>> '{fx,most_in_flight}')::integer <= :allowed AND (r #>> '{risk,most_in_flight}')::integer <= :allowed);
 
-\o :file
+\o | cat >"$BOOKINGS/report.json"
 SELECT jsonb_pretty(r) FROM report;
 \o
 SELECT format(E'\npayments    %s asked for, %s started: %s complete, %s undone%s, %s failed, %s in troubleshooting\n'
