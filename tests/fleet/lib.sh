@@ -233,6 +233,15 @@ wait_log() {
     done
 }
 
+# wait_for_lines FILE N [SECONDS]: until the file has so many.
+wait_for_lines() {
+    local until=$((SECONDS + ${3:-40}))
+    until (($(cat "$1" 2>/dev/null | wc -l) >= $2)); do
+        ((SECONDS < until)) || fail "$1 has too few lines: $(cat "$1")"
+        sleep 0.05
+    done
+}
+
 # wait_exit NAME CODE [SECONDS]: the worker ends by itself.
 wait_exit() {
     local until=$((SECONDS + ${3:-60})) code=0

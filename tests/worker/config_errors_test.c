@@ -80,6 +80,7 @@ Test(errors, of_ranges_name_them)
         { "processes.P.reply-queue=fx__commands", "never go to a __commands queue" },
         { "http.port=65536", "it must be 0 to 65535" },
         { "http.port=-1", "it must be 0 to 65535" },
+        { "http.route-timeout=0", "it must be 100ms to 1h" },
         { "log.level=loud", "it must be debug, info, warn or error" },
         { "log.format=xml", "it must be logfmt or json" },
         { "limits.payload=1023", "it must be 1KiB to 64MiB" },

@@ -58,6 +58,25 @@ test_a_body_that_is_not_called_json_is_refused() {
     stop_worker a
 }
 
+# An open door is no mistake that stops the start, for a pod is probed on every address; it is told.
+test_routes_for_everybody_are_warned_of() {
+    local bind said
+    said='features.http-api serves routes on http.bind 0.0.0.0 without http.token-file'
+    start_ready a "${serving[@]}" --set http.bind=0.0.0.0
+    grep -q "level=warn event=config.warning error=\"$said" "$work/a.log" || fail "not warned: $(cat "$work/a.log")"
+    grep -q 'hint="set http.token-file' "$work/a.log" || fail 'it does not say what to do'
+    stop_worker a
+    echo s3cret >"$work/token"
+    check() { "$COMMANDBUS_WORKER_BIN" --config-dir "$work/config" --check-config "${serving[@]}" "$@" 2>&1 >/dev/null; }
+    for bind in 0.0.0.0 10.1.2.3 :: fe80::1 ::ffff:10.0.0.1; do
+        check --set "http.bind=$bind" | grep -q "warning: features.http-api serves routes on http.bind $bind without" || fail "$bind is not warned of"
+        same "$(check --set "http.bind=$bind" --set "http.token-file=$work/token")" '' 'with a token'
+        same "$(check --set "http.bind=$bind" --set http.port=0)" '' 'without a port'
+        same "$(check --set "http.bind=$bind" --set features.http-api=false)" '' 'without routes'
+    done
+    for bind in 127.0.0.1 127.8.9.1 ::1 ::ffff:127.0.0.1; do same "$(check --set "http.bind=$bind")" '' "$bind"; done
+}
+
 test_with_a_token_a_route_needs_it_and_probes_do_not() {
     echo s3cret >"$work/token"
     start_ready a "${serving[@]}" --set "http.token-file=$work/token"
@@ -72,57 +91,6 @@ test_with_a_token_a_route_needs_it_and_probes_do_not() {
     http_ask a GET /livez
     expect_http 200
     stop_worker a
-}
-
-# All threads of the routes hang, and as many requests wait as may; whoever comes then is told so.
-test_slow_routes_stop_no_probe_and_no_handler() {
-    local i asked=80
-    start_ready a "${serving[@]}"
-    psql -XqAt -d "$url" -c 'SELECT pg_advisory_lock(4711)' -c '\echo locked' -c 'SELECT pg_sleep(600)' >"$work/locker" 2>&1 &
-    others=$!
-    until grep -q locked "$work/locker"; do sleep 0.02; done
-    for ((i = 0; i < asked; i++)); do
-        (http_ask a GET /desk/hold && echo "$http_status $(jq -r .error <<<"$http_body")" >>"$work/answers") &
-    done
-    wait_until "(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory') = 4" 30
-    wait_for_lines "$work/answers" $((asked - 4 - 64))
-    same "$(sort -u "$work/answers")" '503 BUSY' 'the answer to those beyond'
-
-    http_get a /livez
-    same "$http_status" 200 /livez
-    http_get a /readyz
-    same "$http_status" 200 /readyz
-    send_commands 3 Desk '{}'
-    wait_until "$all_done" 20
-
-    sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%'" >/dev/null
-    wait_for_lines "$work/answers" "$asked"
-    same "$(sort "$work/answers" | uniq -c | tr -s ' ' | paste -sd,)" " 68 200 null, 12 503 BUSY" 'the answers'
-    stop_worker a
-}
-# wait_for_lines FILE N
-wait_for_lines() {
-    local until=$((SECONDS + 40))
-    until (($(cat "$1" 2>/dev/null | wc -l) >= $2)); do
-        ((SECONDS < until)) || fail "$1 has $(wc -l <"$1") lines: $(cat "$1")"
-        sleep 0.05
-    done
-}
-
-test_a_worker_that_stops_answers_what_it_has_begun_and_takes_no_more() {
-    start_ready a "${serving[@]}" --set worker.shutdown-timeout=30s
-    psql -XqAt -d "$url" -c 'SELECT pg_advisory_lock(4711)' -c '\echo locked' -c 'SELECT pg_sleep(600)' >"$work/locker" 2>&1 &
-    others=$!
-    until grep -q locked "$work/locker"; do sleep 0.02; done
-    (http_ask a GET /desk/hold && echo "$http_status" >"$work/answers") &
-    wait_until "(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory') = 1" 30
-    kill -TERM "${worker_pid[a]}"
-    wait_log a worker.stopped
-    is_alive a || fail 'it left a route behind'
-    sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%'" >/dev/null
-    wait_exit a 0
-    wait_for_lines "$work/answers" 1
-    same "$(cat "$work/answers")" 200 'the answer'
 }
 
 test_a_route_connects_again_after_its_connection_was_cut() {

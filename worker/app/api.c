@@ -5,19 +5,28 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "api_watch.h"
+
 enum {
     THREADS = 4,
     MOST_WAITING = 64,
     STACK_BYTES = 512 * 1024
 };
 
+typedef struct {
+    struct api *api;
+    size_t number;
+    pthread_t thread;
+} member;
+
 struct api {
     api_options options;
     api_table *table;
     const cb_process_type **type_list;
     cb_process_types *types;
-    pthread_t threads[THREADS];
-    size_t n_threads;
+    api_watch *watch;
+    member members[THREADS];
+    size_t n_members;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wanted;
     api_call *first, **last;
@@ -62,25 +71,62 @@ static bool connect_once(const api *a, cb_db **db)
     return (!cb_db_is_lost(*db) && !has_ended(*db)) || cb_db_reconnect(*db, &e);
 }
 
-static void run(const api *a, api_call *call, cb_db **db, bool refuse)
+static bool is_stopping(api *a)
 {
-    if (refuse)
+    pthread_mutex_lock(&a->lock);
+    bool stopping = a->stopping;
+    pthread_mutex_unlock(&a->lock);
+    return stopping;
+}
+
+/* Of a route that was not asked, or that could not do its work because what it waited for was cancelled. */
+static void answer_late(api *a, api_call *call)
+{
+    if (is_stopping(a))
         cb_http_error(&call->answer, 503, "STOPPING", "this worker stops: ask another");
-    else if (!connect_once(a, db))
+    else
+        cb_http_error(&call->answer, 503, "TIMEOUT",
+                      "it waited for longer than http.route-timeout, %g s: ask again",
+                      a->options.route_seconds);
+}
+
+/* A route that comes to an answer in spite of its lateness is believed. */
+static void run_watched(const member *m, api_call *call, cb_db *db, int64_t due_ms)
+{
+    api *a = m->api;
+    cb_error e = { 0 };
+
+    if (!api_watch_begin(a->watch, m->number, db, due_ms, &e)) {
+        cb_http_error(&call->answer, 503, "NO_MEMORY", "out of memory");
+        return;
+    }
+    api_call_run(call, db, a->types);
+    if (api_watch_end(a->watch, m->number) && call->answer.status >= 500)
+        answer_late(a, call);
+    cb_db_rollback(db, &e); /* of a route that gave up in a transaction */
+}
+
+static void run(const member *m, api_call *call, cb_db **db, bool refuse)
+{
+    int64_t due_ms = call->came_ms + (int64_t)(m->api->options.route_seconds * 1000);
+
+    if (refuse || api_now_ms() >= due_ms)
+        answer_late(m->api, call);
+    else if (!connect_once(m->api, db))
         cb_http_error(&call->answer, 503, "NO_DATABASE", "the database does not answer");
     else
-        api_call_run(call, *db, a->types);
+        run_watched(m, call, *db, due_ms);
 }
 
 static void *work(void *arg)
 {
-    api *a = arg;
+    const member *m = arg;
     OWNED(cb_db) db = NULL;
     api_call *call;
     bool refuse;
 
-    while ((call = next_call(a, &refuse))) {
-        run(a, call, &db, refuse);
+    while ((call = next_call(m->api, &refuse))) {
+        run(m, call, &db, refuse);
         call->answered = true;
         call->resume(call->connection); /* from here on the call is not ours */
     }
@@ -93,6 +139,7 @@ bool api_submit(api *a, api_call *call)
     bool fits = a->waiting < MOST_WAITING && !a->stopping;
     if (fits) {
         call->next = NULL;
+        call->came_ms = api_now_ms();
         *a->last = call;
         a->last = &call->next;
         a->waiting++;
@@ -128,9 +175,11 @@ static bool start_threads(api *a, cb_error *e)
 
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    while (started && a->n_threads < THREADS) {
-        started = pthread_create(&a->threads[a->n_threads], &attributes, work, a) == 0;
-        a->n_threads += started;
+    while (started && a->n_members < THREADS) {
+        member *m = &a->members[a->n_members];
+        *m = (member){ .api = a, .number = a->n_members };
+        started = pthread_create(&m->thread, &attributes, work, m) == 0;
+        a->n_members += started;
     }
     pthread_attr_destroy(&attributes);
     return started || cb_fail(e, CB_MEMORY, "no threads for the HTTP routes");
@@ -148,7 +197,7 @@ bool api_open(const api_options *options, api **ret, cb_error *e)
     pthread_cond_init(&raw->wanted, NULL);
     OWNED(api) a = raw;
     if (!api_table_open(options->modules, options->n_modules, &a->table, e) || !open_types(a, e) ||
-        !start_threads(a, e))
+        !api_watch_open(THREADS, &a->watch, e) || !start_threads(a, e))
         return false;
     *ret = api_take(&a);
     return true;
@@ -159,6 +208,12 @@ const api_table *api_routes(const api *a)
     return a->table;
 }
 
+void api_hurry(api *a, double seconds)
+{
+    if (a)
+        api_watch_hurry(a->watch, api_now_ms() + (int64_t)(seconds * 1000));
+}
+
 void api_stop(api *a)
 {
     if (!a)
@@ -167,8 +222,8 @@ void api_stop(api *a)
     a->stopping = true;
     pthread_cond_broadcast(&a->wanted);
     pthread_mutex_unlock(&a->lock);
-    while (a->n_threads > 0)
-        pthread_join(a->threads[--a->n_threads], NULL);
+    while (a->n_members > 0)
+        pthread_join(a->members[--a->n_members].thread, NULL);
 }
 
 void api_free(api *a)
@@ -176,6 +231,7 @@ void api_free(api *a)
     if (!a)
         return;
     api_stop(a);
+    api_watch_free(a->watch);
     pthread_cond_destroy(&a->wanted);
     pthread_mutex_destroy(&a->lock);
     cb_process_types_free(a->types);

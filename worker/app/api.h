@@ -10,6 +10,8 @@ typedef struct {
     const cb_module *const *modules;
     size_t n_modules;
     const char *database_url;
+    double
+        route_seconds; /* from coming to being answered, as far as the database keeps it waiting */
     const cb_step_route *steps; /* of the configuration, for processes that routes start */
     size_t n_steps;
     const cb_type_setting *settings;
@@ -20,6 +22,8 @@ typedef struct api api;
 
 /* Starts the threads. They connect when they are first asked. */
 bool api_open(const api_options *options, api **ret, cb_error *e) CB_NODISCARD;
+/* Routes wait for the database for at most so long from now. NULL is fine. */
+void api_hurry(api *a, double seconds);
 /* Waits for routes that run; what waits in the queue is answered with 503. Every call has been resumed when it returns, and
  * no more are taken. NULL is fine. */
 void api_stop(api *a);

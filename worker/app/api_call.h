@@ -8,6 +8,7 @@
 
 typedef struct api_call {
     struct api_call *next; /* in the queue */
+    int64_t came_ms;       /* there, by api_now_ms */
     const cb_route *route;
     api_parts parts;
     char *body;

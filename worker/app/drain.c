@@ -1,4 +1,4 @@
-/* Draining. Three threads: the caller stops the worker, one hears the second signal, and one sees to it
+/* Draining. Three threads: the caller stops the worker and then the routes, one hears the second signal, and one sees to it
  * that the other two come to an end. */
 #include "drain.h"
 
@@ -14,13 +14,13 @@
 static const double last_words_seconds = 5;
 
 typedef struct {
-    cb_worker *worker;
+    const drain_what *what;
     const signals *signals;
     log_sink *log;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct timespec until; /* of the monotonic clock; guarded by the mutex, as is what follows */
-    bool over;             /* the worker has stopped */
+    bool over;             /* everything has stopped */
 } drainage;
 
 #define tell(d, lvl, what, ...) \
@@ -56,7 +56,9 @@ static void *hear_second_signal(void *arg)
         return NULL;
     tell(d, CB_LEVEL_WARN, "signal.received", .signal = signal,
          .hint = "the second one: what runs is left behind and redelivered");
-    cb_worker_stop_now(d->worker);
+    http_hurry(d->what->http, 0);
+    if (d->what->worker)
+        cb_worker_stop_now(d->what->worker);
     return NULL;
 }
 
@@ -72,7 +74,8 @@ static void *see_to_the_end(void *arg)
     }
     if (!d->over) {
         tell(d, CB_LEVEL_ERROR, "worker.abandoned",
-             .hint = "the database does not answer: what was held is redelivered");
+             .hint = "the database does not answer, or a route does not return: what was held is "
+                     "redelivered");
         fflush(NULL);
         _exit(ENDED_UNDRAINED);
     }
@@ -91,9 +94,21 @@ static void open_drainage(drainage *d)
     pthread_mutex_init(&d->mutex, NULL);
 }
 
-bool drain(cb_worker *w, double timeout_seconds, const signals *s, log_sink *log)
+/* Routes have run beside the drain of the worker: what is left of its time is theirs. */
+static bool stop(const drain_what *what, double timeout_seconds)
 {
-    drainage d = { .worker = w,
+    struct timespec began = in_seconds(0);
+    bool drained = !what->worker || cb_worker_stop(what->worker, timeout_seconds);
+    struct timespec now = in_seconds(0);
+    double left = timeout_seconds - (double)(now.tv_sec - began.tv_sec);
+
+    http_stop(what->http, drained && left > 0 ? left : 0);
+    return drained;
+}
+
+bool drain(const drain_what *what, double timeout_seconds, const signals *s, log_sink *log)
+{
+    drainage d = { .what = what,
                    .signals = s,
                    .log = log,
                    .until = in_seconds(timeout_seconds + last_words_seconds) };
@@ -102,7 +117,7 @@ bool drain(cb_worker *w, double timeout_seconds, const signals *s, log_sink *log
     open_drainage(&d);
     bool is_heard = pthread_create(&hears, NULL, hear_second_signal, &d) == 0;
     bool is_seen = pthread_create(&sees, NULL, see_to_the_end, &d) == 0;
-    bool drained = cb_worker_stop(w, timeout_seconds);
+    bool drained = stop(what, timeout_seconds);
 
     pthread_mutex_lock(&d.mutex);
     d.over = true;

@@ -33,6 +33,11 @@ typedef struct http http;
 bool http_open(const http_options *options, http **ret, cb_error *e) CB_NODISCARD;
 /* "127.0.0.1:9464" or "[::1]:9464". Borrowed. */
 const char *http_address(const http *h);
+/* Takes no more and waits for routes that run, whom the database keeps waiting for at most so many seconds; then until
+ * everybody has got their answer. Probes of old connections are still answered. NULL is fine. */
+void http_stop(http *h, double seconds);
+/* What http_stop waits for is to wait no more than that. From any thread. NULL is fine. */
+void http_hurry(http *h, double seconds);
 /* Waits for routes that run, then ends its threads: the source is not asked any more. */
 void http_free(http *h);
 DEFINE_OWNED(http, http_free)

@@ -59,6 +59,7 @@ static bool open_api(app *a, api **ret, cb_error *e)
     return api_open(&(api_options){ .modules = parts->loaded,
                                     .n_modules = parts->n_sets,
                                     .database_url = a->config->database_url,
+                                    .route_seconds = a->config->http_route_timeout,
                                     .steps = parts->routes,
                                     .n_steps = a->config->n_steps,
                                     .settings = parts->settings,
@@ -152,7 +153,7 @@ ended serve(const config *c, log_sink *log, const signals *s)
         return refuse(&e);
     }
     work(&a);
-    bool drained = !a.worker || drain(a.worker, c->shutdown_timeout, s, log);
+    bool drained = drain(&(drain_what){ a.worker, a.http }, c->shutdown_timeout, s, log);
     bool stuck = a.worker && cb_worker_is_broken(a.worker);
     ended how = stuck ? ENDED_STUCK : drained ? ENDED_CLEAN : ENDED_UNDRAINED;
     if (!drained) {

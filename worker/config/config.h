@@ -75,6 +75,7 @@ typedef struct {
     char *http_bind;
     int64_t http_port;     /* 0: no HTTP */
     char *http_token_file; /* or NULL */
+    double http_route_timeout;
     cb_level log_level;
     log_format log_format;
     int64_t payload_limit;                                           /* bytes */

@@ -1,4 +1,5 @@
 /* What follows from the values, and what does not fit together. */
+#include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +182,31 @@ static bool check_steps(const config *c, cb_error *e)
     return true;
 }
 
+static bool is_loopback(const char *address)
+{
+    unsigned char v4[4];
+    struct in6_addr v6;
+
+    if (inet_pton(AF_INET, address, v4) == 1)
+        return v4[0] == 127;
+    return inet_pton(AF_INET6, address, &v6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
+}
+
+/* No error: a pod listens on every address to be probed, and something else may guard the port. */
+static void check_routes(const config_loader *l)
+{
+    const config *c = l->config;
+
+    if (c->http_api && c->http_port != 0 && !c->http_token_file && !is_loopback(c->http_bind))
+        config_warn(l,
+                    "set http.token-file, or http.bind to 127.0.0.1, or see to it that only those "
+                    "who may ask reach the port",
+                    "features.http-api serves routes on http.bind %.100s without http.token-file: "
+                    "whoever reaches the port may ask them",
+                    c->http_bind);
+}
+
 bool config_check(config_loader *l, cb_error *e)
 {
     config *c = l->config;
@@ -194,5 +220,6 @@ bool config_check(config_loader *l, cb_error *e)
           name_worker(c, e) && find_modules(c, e) && check_steps(c, e) && check_domains(l, e)))
         return false;
     check_set_values(l);
+    check_routes(l);
     return true;
 }

@@ -116,6 +116,8 @@ const config_key config_keys[] = {
       .help = "0: no HTTP" },
     { "http.token-file", KEY_TEXT, TOP(http_token_file), .without = "none",
       .help = "a file with the bearer token that /metrics and routes ask for" },
+    { "http.route-timeout", KEY_DURATION, TOP(http_route_timeout), .initial = "10s", .min = 0.1,
+      .max = 1 * HOURS, .help = "a route that waits longer for the database is answered with 503" },
 
     { "log.level", KEY_CHOICE, TOP(log_level), .initial = "info", .choices = levels,
       .help = "debug, info, warn or error" },

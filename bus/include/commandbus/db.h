@@ -39,6 +39,18 @@ CB_API int cb_db_socket(const cb_db *db);
  * next reconnect; NULL when lost. Leave it as it was: no transaction, no session settings. */
 CB_API struct pg_conn *cb_db_conn(cb_db *db);
 
+/* Ends what runs on a connection: the one thing about it that another thread may do. */
+typedef struct cb_canceler cb_canceler;
+
+/* Of the connection as it is now; after a reconnect it ends nothing. It may outlive db. */
+CB_API bool cb_canceler_open(cb_db *db, cb_canceler **ret, cb_error *e) CB_NODISCARD;
+CB_API void cb_canceler_free(cb_canceler *canceler);
+DEFINE_OWNED(cb_canceler, cb_canceler_free)
+
+/* Tells the server, on a connection of its own, and returns when it has heard: the statement that runs, if one does, fails
+ * with CB_AGAIN, and the connection is as good as before. Waits for as long as the server does not answer. */
+CB_API bool cb_canceler_send(const cb_canceler *canceler, cb_error *e);
+
 /* A transaction around several calls, for example two sends that must both happen. */
 CB_API bool cb_db_begin(cb_db *db, cb_error *e) CB_NODISCARD;
 /* Fails also when a statement before had failed and the server rolled back instead. */

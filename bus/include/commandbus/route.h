@@ -11,7 +11,8 @@
  *     CB_MODULE(rates, .routes = routes, .n_routes = CB_COUNT(routes), …);
  *
  * A route runs on one of a few threads that do nothing else, at the same time as itself: it keeps nothing in globals,
- * and bounds every wait. Before it is called the worker has checked the token, the size of the body and that it is JSON. */
+ * and bounds every wait but those for the database, which the worker bounds (http.route-timeout): the statement then fails,
+ * and an answer from 500 on becomes a 503. Before it is called the worker has checked the token, the size of the body and that it is JSON. */
 #ifndef COMMANDBUS_ROUTE_H
 #define COMMANDBUS_ROUTE_H
 

@@ -1,8 +1,38 @@
-# shellcheck shell=bash disable=SC2154 # root, bin, work, chaos, url are the demo's
+# shellcheck shell=bash disable=SC2154,SC2034 # root, bin, work, chaos, url are the demo's
 # The processes of the demo: simulator, six workers, whoever submits payments and, with --chaos, whoever kills.
 # Sourced by deploy/demo.
 
 declare -A member_pid=() member_port=()
+
+# begin NAME LOG COMMAND...: in the background; its process id is kept, also in a file for a demo after this one. In a session of its
+# own: a Ctrl-C is for the demo, which ends the others, and a terminal that is closed is nothing to those that were kept.
+begin() {
+    local name=$1 log=$2
+    shift 2
+    setsid "$@" >>"$work/logs/$log" 2>&1 8>&- &
+    member_pid[$name]=$!
+    echo $! >>"$work/pids"
+}
+
+# refuse_leftovers: what a demo before has left running, by --keep or because it was killed with -9.
+refuse_leftovers() {
+    local pid pids=()
+    for pid in $(cat "$work/pids" 2>/dev/null); do
+        if [[ $(readlink "/proc/$pid/exe") == "$bin"/* ]]; then pids+=("$pid"); fi
+    done
+    if ((${#pids[@]})) || deploy/local/postgres status --dir "$work/postgres" >/dev/null 2>&1; then
+        die 1 "a demo was kept running, or was killed" "End it: ${pids[*]:+kill ${pids[*]}; }deploy/local/postgres destroy --dir $work/postgres"
+    fi
+}
+
+# check_members: all of them are to be there until the end.
+check_members() {
+    local name
+    for name in "${!member_pid[@]}"; do
+        [[ $name == submitter ]] || kill -0 "${member_pid[$name]}" 2>/dev/null ||
+            die 1 "$name has ended: $(tail -n 1 "$work/logs/$name.log")" "Its log is $work/logs/$name.log."
+    done
+}
 
 # free_port: one that nobody listens on just now.
 free_port() {
@@ -28,14 +58,14 @@ start_simulator() {
     local options=(--seed "${SEED:-1}")
     [[ $chaos == no ]] || options+=(--chaos)
     simulator_port=$(free_port)
-    "$bin/commandbus-simulator" --port "$simulator_port" "${options[@]}" >>"$work/logs/simulator.log" 2>&1 &
-    member_pid[simulator]=$!
+    begin simulator simulator.log "$bin/commandbus-simulator" --port "$simulator_port" "${options[@]}"
     wait_for "the simulator" 10 curl -sf "http://127.0.0.1:$simulator_port/stats"
 }
 
 # behave WHAT JSON: how an API of the simulator behaves from now on.
 behave() {
-    curl -sf -X PUT "http://127.0.0.1:$simulator_port/behaviour/$1" -d "$2" >/dev/null
+    curl -sf -X PUT "http://127.0.0.1:$simulator_port/behaviour/$1" -d "$2" >/dev/null ||
+        die 1 "the simulator does not take $2 for $1" "Its log is $work/logs/simulator.log."
 }
 
 # start_member NAME PROFILE
@@ -49,10 +79,9 @@ start_member() {
             --set "domains.$domain.handler-timeout=5s" --set "domains.$domain.retry-backoff=1s")
     done
     [[ $chaos == no ]] || settings+=(--set "domains.fx.fleet-limit=$limit" --set "domains.risk.fleet-limit=$limit")
-    COMMANDBUS_PROFILE=$profile COMMANDBUS_CONFIG_DIR=$root/config "$bin/commandbus-worker" \
+    begin "$name" "$name.log" env "COMMANDBUS_PROFILE=$profile" "COMMANDBUS_CONFIG_DIR=$root/config" "$bin/commandbus-worker" \
         --set "worker.name=$name" --set "http.port=${member_port[$name]}" --set log.level=warn \
-        --set features.http-api=true "${settings[@]}" >>"$work/logs/$name.log" 2>&1 &
-    member_pid[$name]=$!
+        --set features.http-api=true "${settings[@]}"
 }
 
 start_members() {
@@ -70,39 +99,27 @@ start_members() {
     api=http://127.0.0.1:${member_port[payments-1]}/api/payments
 }
 
-stop_fleet() {
-    local pids=("${member_pid[@]}")
+# stop_members: who has not ended after some seconds is not waited for; the database goes with them.
+stop_members() {
+    local pids=("${member_pid[@]}") until=$((SECONDS + 6))
     member_pid=()
     ((${#pids[@]})) || return 0
     kill "${pids[@]}" 2>/dev/null || true
+    while kill -0 "${pids[@]}" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
+    kill -9 "${pids[@]}" 2>/dev/null || true
     wait "${pids[@]}" 2>/dev/null || true
 }
 
 # ---- payments ----
 
-# payment I: what one asks for. Two of three need an exchange.
-payment() {
-    local currencies=(EUR USD GBP EUR CHF EUR) credit=(USD EUR GBP EUR EUR CHF) k=$(($1 % 6))
-    printf '{\\"debitAccount\\":\\"DE%020d\\",\\"creditAccount\\":\\"GB%020d\\",\\"amount\\":\\"%d.%02d\\",' \
-        "$1" "$1" $((10 + $1 * 7 % 5000)) $(($1 % 100))
-    printf '\\"debitCurrency\\":\\"%s\\",\\"creditCurrency\\":\\"%s\\",\\"valueDate\\":\\"%s\\"}' \
-        "${currencies[k]}" "${credit[k]}" "$tomorrow"
-}
-
-# submit_payments N CURL-OPTIONS...: one curl for all of them. A worker that was killed comes back on its port; the key
-# makes it the same payment however often it is submitted. Goes on in the background.
+# submit_payments N CURL-OPTIONS...: in the background, to the payments-workers in turn.
 submit_payments() {
-    local n=$1 i tomorrow
+    local n=$1 i urls=()
     shift
-    tomorrow=$(date -u -d '+1 day' +%F)
-    for ((i = 1; i <= n; i++)); do
-        ((i == 1)) || echo next
-        printf 'url = "%s"\nheader = "Content-Type: application/json"\nheader = "Idempotency-Key: demo-%d"\n' "$api" "$i"
-        printf 'data = "%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code}\\n"\n' "$(payment "$i")"
-        printf 'retry = 100\nretry-delay = 1\nretry-all-errors\nfail\n' # of this one: "next" begins anew
-    done >"$work/payments.curl"
-    curl -s "$@" -K "$work/payments.curl" >"$work/logs/submitted" 2>"$work/logs/submit.log" &
-    member_pid[submitter]=$!
+    for i in 1 2 3; do urls+=("http://127.0.0.1:${member_port[payments-$i]}/api/payments"); done
+    write_payments "$n" "${urls[@]}" >"$work/payments.curl"
+    : >"$work/logs/submitted"
+    begin submitter submitted curl -sS --stderr "$work/logs/submit.log" "$@" -K "$work/payments.curl"
 }
 
 # ---- chaos ----

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # work, url, limit, chaos, simulator_port are the demo's
+# shellcheck shell=bash disable=SC2154 # work, url, limit, chaos, simulator_port, report are the demo's
 # What is seen while the demo runs: on a terminal a picture that is drawn again and again, else a line now and then.
 # Sourced by deploy/demo.
 
@@ -53,8 +53,17 @@ api_line() { # NAME QUEUE NOW LIMIT RATE MOST
         "$1" "$2" "$(bar "$3" "$4" "$4")" "$3" "$4" "$(tenths "${5:-0}")" "$6"
 }
 
+# columns: of the terminal, whose size may change. A line that is longer would take two, and be drawn anew elsewhere.
+columns() {
+    local size
+    size=$(stty size 2>/dev/null </dev/tty) || size='24 80'
+    size=${size#* }
+    echo $((size > 20 ? size - 1 : 79))
+}
+
 draw() { # DONE ALL SECONDS
-    local text
+    local text width line
+    width=$(columns)
     text=$(
         echo "commandbus demo, $3 s${note:+ · $note}"
         api_line fx "$f_queue_fx" "$f_now_fx" "$limit" "${calls_rate[fx]:-0}" "$f_most_fx"
@@ -65,8 +74,7 @@ draw() { # DONE ALL SECONDS
         printf '  [%s] %d %%%s\n' "$(bar "$1" "$2" 50)" $(($1 * 100 / $2)) "$(left "$1" "$2" "$3")"
     )
     if ((view_lines)); then printf '\e[%dA' "$view_lines"; fi
-    # shellcheck disable=SC2001 # each line, to its end
-    sed 's/$/\x1b[K/' <<<"$text"
+    while IFS= read -r line; do printf '%s\e[K\n' "${line:0:width}"; done <<<"$text"
     view_lines=$(wc -l <<<"$text")
 }
 
@@ -83,31 +91,37 @@ view_note() {
 
 view_end() { view_lines=0; }
 
-# view_until_done N SECONDS: until every payment is at its end, or waits for an operator.
+# view_until_done N SECONDS: until every payment is at its end, or waits for an operator; or nothing has moved for so long.
 view_until_done() {
-    local began=$SECONDS done=0
+    local began=$SECONDS done=0 before='' moved=$SECONDS
     while ((done < $1)); do
-        ((SECONDS - began < $2)) || { say "demo: not done after $2 s" && return 0; }
+        ((SECONDS - moved < $2)) || { say "demo: nothing has moved for $2 s" && return 0; }
+        check_members
         if [[ $chaos == yes ]]; then chaos_tick; fi
         play_person
         if figures; then
             rates
             done=$((f_completed + f_undone + f_parked))
+            if [[ "$f_started $done $f_calls_fx $f_calls_risk" != "$before" ]]; then
+                before="$f_started $done $f_calls_fx $f_calls_risk" moved=$SECONDS
+            fi
             if [[ -t 1 ]]; then draw "$done" "$1" $((SECONDS - began)); else line "$done" "$1" $((SECONDS - began)); fi
         fi
         sleep 0.3
     done
 }
 
-# write_report N MILLISECONDS FILE: on stdout for people, as JSON in FILE. False when something does not hold.
+# write_report N MILLISECONDS: on stdout for people, as JSON in a file. False when something does not hold.
 write_report() {
-    local accepted
+    local accepted api
     accepted=$(grep -c '^20[02]$' "$work/logs/submitted" || true)
-    simulator_stats >"$work/stats.json"
-    curl -sf "http://127.0.0.1:$simulator_port/bookings/fx" >"$work/fx.json"
-    curl -sf "http://127.0.0.1:$simulator_port/bookings/risk" >"$work/risk.json"
-    curl -sf "http://127.0.0.1:$simulator_port/bookings/gateway" >"$work/gateway.json"
-    DEMO_WORK=$work psql -XqAt -d "$url" -v ON_ERROR_STOP=1 -v asked="$1" -v accepted="$accepted" -v ms="$2" \
-        -v allowed="$limit" -v file="$3" -f "$root/deploy/local/demo/report.sql"
-    grep -q '"well": true' "$3"
+    simulator_stats >"$work/stats.json" || die 1 "the simulator does not say what it has seen"
+    for api in fx risk gateway; do
+        curl -sf "http://127.0.0.1:$simulator_port/bookings/$api" >"$work/$api.json" ||
+            die 1 "the simulator does not say what $api has booked"
+    done
+    BOOKINGS=$work psql -XqAt -d "$url" -v ON_ERROR_STOP=1 -v asked="$1" -v accepted="$accepted" -v ms="$2" \
+        -v allowed="$limit" -f "$root/deploy/local/demo/report.sql" || die 1 "there is no report"
+    [[ -z $report ]] || cat "$work/report.json" >"$report"
+    grep -q '"well": true' "$work/report.json"
 }
