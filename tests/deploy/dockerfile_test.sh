@@ -92,6 +92,10 @@ what_is_copied_is_there() {
     { echo config && sed -nE 's/^ *add_subdirectory\((.*)\)/\1/p' CMakeLists.txt; } | grep -v ^tests | while read -r source; do
         grep -qx "build COPY $source $source" "$work/instructions" || { echo "$source is not copied" && exit 1; }
     done
+    # deps comes with all that it reads.
+    sed -nE 's|^\. "\$here/(.*)"|deploy/local/\1|p' deploy/local/deps | while read -r source; do
+        if grep 'COPY deploy/local/deps ' "$work/instructions" | grep -vF " $source "; then echo "$source is not copied there" && exit 1; fi
+    done
 }
 
 builds_and_history_stay_out() {
