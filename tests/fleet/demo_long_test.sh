@@ -18,7 +18,8 @@ start_on_terminal() {
     local columns=$1
     shift
     mkfifo "$work/keyboard"
-    script -qefc "stty cols $columns; $demo $*" /dev/null <"$work/keyboard" >"$work/screen" 2>&1 &
+    # What bash starts in the background ignores Ctrl-C, and so would all below it.
+    env --default-signal=INT script -qefc "stty cols $columns; $demo $*" /dev/null <"$work/keyboard" >"$work/screen" 2>&1 &
     terminal=$! others="${others:-} $!"
     exec 6>"$work/keyboard"
 }
@@ -79,6 +80,7 @@ test_a_worker_that_ends_ends_the_demo_with_1() {
 
 # On a terminal of 60 columns no line is longer than that: it would take two, and the next picture be drawn elsewhere.
 test_control_c_in_the_middle_stops_everything() {
+    local code=0
     start_on_terminal 60 --payments 5000
     wait_screen 'complete [1-9]'
     # While it runs a second one refuses to.
@@ -87,7 +89,8 @@ test_control_c_in_the_middle_stops_everything() {
     printf '\003' >&6
     printf '\003' >&6 # impatient
     exec 6>&-
-    wait "$terminal" || true
+    wait "$terminal" || code=$?
+    same "$code" 130 'the exit code'
     same "$(tr -d '\r' <"$work/screen" | sed -E 's/\x1b\[[0-9]*[A-Z]//g' | LC_ALL=C.UTF-8 grep -E '^  .{59,}' | head -n 3)" '' 'lines that are too long'
     nothing_left
 }
