@@ -220,7 +220,7 @@ $$;
 CREATE FUNCTION commandbus.domain_figures()
 RETURNS TABLE (domain text, instances bigint, fleet_limit integer, live_leases bigint, in_tsq bigint,
                oldest_due_seconds double precision)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT d.domain, (SELECT count(*) FROM commandbus.fleet f WHERE f.domain = d.domain AND f.live AND f.slots > 0),
            d.fleet_limit, CASE WHEN d.fleet_limit > 0 THEN commandbus.live_leases(d.domain, d.fleet_limit) ELSE 0 END,
            (SELECT count(*) FROM (SELECT FROM commandbus.command_metadata c
