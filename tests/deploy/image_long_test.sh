@@ -26,7 +26,7 @@ note() { echo "    $*" >>"$work/notes"; }
 
 image=commandbus:0.1.0
 bare=commandbus:bare # the same without any shell
-test_image=commandbus-test:0.1.0
+tests_image=commandbus-test:0.1.0
 if (($#)); then names=("$@"); else mapfile -t names < <(grep -oE '^test_[a-z0-9_]+' "$0"); fi
 phase=${COMMANDBUS_IMAGE_PHASE:-outside}
 export PGPASSWORD=of-the-test
@@ -75,7 +75,7 @@ if [[ $phase == inside ]]; then
     build_image podman commandbus-postgres:15 --target postgres
     if [[ ${names[*]} == *tests_of_the_bus* ]]; then
         # The stage `test` with its cheapest part; it holds everything else, too.
-        build_image podman "$test_image" --target test --build-arg PART=style
+        build_image podman "$tests_image" --target test --build-arg PART=style
     fi
     COMMANDBUS_IMAGE_PHASE=cut-off unshare --net bash "$0" "${names[@]}"
     exit
@@ -235,7 +235,7 @@ test_the_profile_makes_the_same_image_another_worker() {
 }
 
 test_the_tests_of_the_bus_pass_against_postgresql_in_a_container() {
-    podman run --rm --network bus -e COMMANDBUS_TEST_URL="postgresql://postgres:$PGPASSWORD@database/commandbus" "$test_image" \
+    podman run --rm --network bus -e COMMANDBUS_TEST_URL="postgresql://postgres:$PGPASSWORD@database/commandbus" "$tests_image" \
         tests/run bus >"$work/bus.log" 2>&1 || fail "$(tail -n 80 "$work/bus.log")"
     note "$(tail -n 1 "$work/bus.log")"
     at_least "$(awk 'END { print $1 }' "$work/bus.log")" 100 'tests that passed'
