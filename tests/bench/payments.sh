@@ -13,7 +13,7 @@ if [[ ${1:-} == --quick ]]; then payments=200 rounds=1; fi
 # shellcheck source=deploy/local/demo/view.sh
 . deploy/local/demo/view.sh
 rm -rf "$work" && mkdir -p "$work/logs"
-trap 'stop_fleet' EXIT
+trap 'stop_members' EXIT
 
 url=$COMMANDBUS_TEST_URL
 export COMMANDBUS_DATABASE_URL=$url
