@@ -170,7 +170,7 @@ Test(killed_client, whose_connection_is_terminated_in_a_chunk_leaves_nothing_of_
     pid_t child = start_victim_and_stop_it_in_the_third_chunk(holder);
 
     test_exec(bus.conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                        "WHERE application_name = 'victim'");
+                        "WHERE datname = current_database() AND application_name = 'victim'");
     kill_victim(child);
     test_exec(holder, "ROLLBACK");
 

@@ -108,7 +108,7 @@ test_a_pending_payment_is_resolved_by_a_person() {
     id=$(field .processId)
     wait_until "(SELECT current_wait FROM commandbus.process) = 'awaitRiskApproval'" 30
     same "$(sql 'SELECT concat_ws($$ $$, process_id, level, execution_model, status) FROM payments.pending_approval')" "$id RISK PROCESS_STEP PENDING"
-    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'commandbus-payments'" >/dev/null
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'commandbus-payments'" >/dev/null
     same "$(sql "SELECT payments.resolve_approval('$id', true, 'ada')")" t
     wait_until "(SELECT status FROM payments.payment) = 'COMPLETE'" 30
     stop_worker api

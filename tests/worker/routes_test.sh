@@ -97,7 +97,7 @@ test_a_route_connects_again_after_its_connection_was_cut() {
     start_ready a "${serving[@]}"
     http_ask a GET /desk/hold
     expect_http 200
-    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%pg_advisory_xact_lock_shared%' AND pid <> pg_backend_pid()" >/dev/null
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_advisory_xact_lock_shared%' AND pid <> pg_backend_pid()" >/dev/null
     wait_ready a
     for _ in 1 2 3 4; do
         http_ask a GET /desk/hold
