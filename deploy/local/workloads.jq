@@ -49,8 +49,10 @@ def files($all; $pod):
     | ([$pod.volumes[]? | select(.name == $volume).configMap.name] | first) as $name
     | ($all | named("ConfigMap"; $name).data) // error("no ConfigMap of the overlay is mounted at \($folder)");
 
+# Who says no command gets the image's, and that of ours is the worker.
 def command: (.command // []) + (.args // []);
-def is_worker: command | first // "" | endswith("commandbus-worker");
+def is_ours: .image // "" | test("(^|/)commandbus([:@]|$)");
+def is_worker: if command == [] then is_ours else command | first | endswith("commandbus-worker") end;
 
 # Of all manifests: one object a workload that runs workers. `unknown` says why one cannot be looked at.
 def workloads:

@@ -18,6 +18,12 @@ enum {
     LEAST_MS = 100, /* with less than that there is no use in asking */
 };
 
+typedef enum {
+    DATABASE_DONE,
+    DATABASE_LATER,   /* nobody knows whether it happened, or it may next time */
+    DATABASE_REFUSED, /* it never will */
+} database_result;
+
 static struct {
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t freed;
@@ -149,8 +155,9 @@ static database_result ask(PGconn *conn, const char *sql, size_t n, const char *
     return judged;
 }
 
-database_result database_run(const char *sql, size_t n, const char *const values[], int64_t ms,
-                             char state[6])
+/* Within about ms. `state` gets the SQLSTATE, or "". */
+static database_result run(const char *sql, size_t n, const char *const values[], int64_t ms,
+                           char state[6])
 {
     int64_t until = now_ms() + ms;
     database_result result = DATABASE_LATER;
@@ -185,7 +192,7 @@ cb_outcome database_step(cb_context *ctx, const char *sql, size_t n, const char 
 
     if (ms < LEAST_MS)
         return cb_transient(ctx, "OUT_OF_TIME", "no time left to ask the database");
-    switch (database_run(sql, n, values, ms > 60000 ? 60000 : ms - LEAST_MS / 2, state)) {
+    switch (run(sql, n, values, ms > 60000 ? 60000 : ms - LEAST_MS / 2, state)) {
     case DATABASE_DONE:
         return CB_SUCCESS;
     case DATABASE_LATER:

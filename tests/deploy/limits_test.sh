@@ -55,6 +55,13 @@ test_a_role_without_command_handlers_calls_nobody() {
     same "$(limits fx)" - 'the limit'
 }
 
+# The image's own command is the worker.
+test_a_worker_without_a_command_counts_too() {
+    in_copy
+    replace deploy/k8s/base/worker/deployment.yaml '/command: \[commandbus-worker\]/d'
+    same "$(limits fx risk payments)" '6 6 30' 'limits'
+}
+
 test_a_surge_is_told() {
     in_copy
     replace "$ratelimited" 's/maxSurge: 0/maxSurge: 25%/'

@@ -68,7 +68,10 @@ static void check_order(story *s)
         const effect *e = &s->effects[i];
         if (e->direction == 's')
             check_before(s, e->op);
-        if (before && before->direction == 'u' && e->direction == 's')
+        /* But for a command that an operator gave up as OUTCOME_UNKNOWN while it still had attempts: a late success is
+         * told (LATE_REPLY), and nobody can recall it. */
+        if (before && before->direction == 'u' && e->direction == 's' &&
+            !story_is(story_record(s, 's', e->op), "status", "ABANDONED"))
             story_wrong(s, "operation %d was done after something was undone", e->op);
         if (before && before->direction == 's' && e->direction == 's' && before->op > e->op)
             story_wrong(s, "operation %d was done after %d", e->op, before->op);

@@ -67,8 +67,8 @@ test_a_late_route_costs_its_thread_nothing_whatever_it_does() {
 
 # STP.3: what a route starts runs to its end however long its steps take, each of them once.
 test_a_process_that_a_route_starts_takes_its_time() {
-    start_ready a "${serving[@]}" --set http.route-timeout=100ms
-    http_ask a POST /desk/jobs '{"ms": 1300}'
+    start_ready a "${serving[@]}" --set http.route-timeout=1s
+    http_ask a POST /desk/jobs '{"ms": 1500}'
     expect_http 200 .status COMPLETED
     same "$(sql "SELECT string_agg(concat_ws(' ', step_name, step_status, attempt_number), ', ' ORDER BY step_name)
                  FROM commandbus.process_audit WHERE entry_type = 'STEP' AND step_status = 'COMPLETED'")" 'first COMPLETED 1, second COMPLETED 1'

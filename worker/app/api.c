@@ -31,7 +31,7 @@ struct api {
     pthread_cond_t wanted;
     api_call *first, **last;
     size_t waiting;
-    bool stopping;
+    bool stopping, hurried; /* no more are taken; time is short */
 };
 
 /* ---- the threads ---- */
@@ -74,7 +74,7 @@ static bool connect_once(const api *a, cb_db **db)
 static bool is_stopping(api *a)
 {
     pthread_mutex_lock(&a->lock);
-    bool stopping = a->stopping;
+    bool stopping = a->stopping || a->hurried;
     pthread_mutex_unlock(&a->lock);
     return stopping;
 }
@@ -210,8 +210,12 @@ const api_table *api_routes(const api *a)
 
 void api_hurry(api *a, double seconds)
 {
-    if (a)
-        api_watch_hurry(a->watch, api_now_ms() + (int64_t)(seconds * 1000));
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->hurried = true;
+    pthread_mutex_unlock(&a->lock);
+    api_watch_hurry(a->watch, api_now_ms() + (int64_t)(seconds * 1000));
 }
 
 void api_stop(api *a)

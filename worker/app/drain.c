@@ -56,9 +56,9 @@ static void *hear_second_signal(void *arg)
         return NULL;
     tell(d, CB_LEVEL_WARN, "signal.received", .signal = signal,
          .hint = "the second one: what runs is left behind and redelivered");
-    http_hurry(d->what->http, 0);
     if (d->what->worker)
         cb_worker_stop_now(d->what->worker);
+    http_hurry(d->what->http, 0); /* last: it may have to wait for a server that does not answer */
     return NULL;
 }
 

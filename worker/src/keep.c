@@ -113,10 +113,10 @@ static bool take_samples(cb_worker *w, cb_error *e)
     return ok;
 }
 
-/* Only where processes run: each of the fleet would show the same. */
+/* Also where none run: when nobody is left who runs them, somebody must tell. */
 static bool take_figures(cb_worker *w, cb_error *e)
 {
-    return !w->runs_processes || figures_take(w, w->links[LINK_KEEP].db, e);
+    return figures_take(w, w->links[LINK_KEEP].db, e);
 }
 
 static bool take_fleet_figures(cb_worker *w, cb_error *e)

@@ -108,7 +108,7 @@ $$;
 CREATE FUNCTION commandbus.process_figures()
 RETURNS TABLE (process_type text, status text, error_code text, processes bigint, oldest_due_seconds double precision,
                oldest_reply_seconds double precision)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT p.process_type, p.status::text, p.error_code, count(*),
            coalesce(max(extract(epoch FROM t.now_at - p.wake_at)) FILTER (WHERE p.wake_at <= t.now_at
                AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision,
