@@ -14,8 +14,10 @@ static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_
     return CB_SUCCESS;
 }
 
-#define connections \
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+/* Not those of the server itself: autovacuum comes when it likes. */
+#define connections                                                             \
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " \
+    "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 /* A stop on a thread of its own, for the test to look meanwhile. */
 typedef struct {
