@@ -21,6 +21,7 @@ static cb_outcome give_up(cb_context *ctx, const cb_command *command, json_objec
 static cb_worker *often(cb_worker *w)
 {
     w->chore_seconds[CHORE_HEARTBEAT] = 0.1;
+    w->chore_seconds[CHORE_FIGURES] = 0.1;
     w->chore_seconds[CHORE_FLEET] = 0.1;
     return w;
 }
@@ -48,6 +49,19 @@ Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
     await(has(w, "commandbus_fleet_instances{domain=\"risk\"} 0\n"));
     await(has(w, "commandbus_fleet_oldest_due_seconds{domain=\"risk\"} 72"));
     cr_expect(has(w, "commandbus_fleet_oldest_due_seconds{domain=\"fx\"} 0.000000\n"));
+}
+
+/* STP.16: when those who run processes are gone, who runs none is left to tell. */
+Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
+{
+    test_exec(here.sql, "SELECT commandbus.register_process_type('Report', 'fx', 1)");
+    test_exec(here.sql, "SELECT commandbus.start_process('Report', '{}')");
+    test_exec(here.sql, "UPDATE commandbus.process SET wake_at = wake_at - interval '2 h'");
+
+    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
+
+    await(has(w, "commandbus_processes{process_type=\"Report\",status=\"PENDING\""));
+    cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Report\""));
 }
 
 Test(fleet_metrics, an_instance_without_slots_or_heartbeat_serves_nobody)
