@@ -3,6 +3,7 @@
 
 #include "duration.h"
 #include "frequency.h"
+#include "moment.h"
 #include "suggest.h"
 #include "utf8.h"
 
@@ -70,14 +71,12 @@ static bool take_rate(const arg_spec *spec, const char *text, double *into, cb_e
 static bool take_time(const arg_spec *spec, const char *text, arg_time *into, cb_error *e)
 {
     int64_t ms = 0;
-    int year, month, day, end = 0;
 
     if (duration_parse(text, &ms, NULL)) {
         duration_interval(ms, into->text, sizeof into->text);
         return true;
     }
-    if (strlen(text) >= sizeof into->text ||
-        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) != 3 || end != 10)
+    if (strlen(text) >= sizeof into->text || !moment_is_date(text))
         return refuse(e, spec, "must be a time such as 2026-03-01T08:00:00Z, or an age such as 2h");
     snprintf(into->text, sizeof into->text, "%s", text);
     return true;

@@ -12,6 +12,7 @@ const cli_command *const cli_commands[] = {
     &batch_create_command, &batch_show_command, &batch_list_command,
     &process_start_command, &process_list_command, &process_show_command, &process_respond_command,
     &process_retry_command, &process_cancel_command, &process_complete_command,
+    &responder_list_command, &responder_allow_command, &responder_forbid_command,
     &queue_list_command, &queue_create_command,
     &fleet_command, &top_command, &plan_command,
     &purge_command,

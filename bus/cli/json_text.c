@@ -1,6 +1,7 @@
 /* JSON as text. Payloads are never rebuilt from a parsed form: json-c would round large numbers. */
 #include "json_text.h"
 
+#include <commandbus/json.h>
 #include <json-c/json_tokener.h>
 #include <string.h>
 
@@ -57,9 +58,10 @@ void json_write_pretty(FILE *out, const char *json, int indent)
             c = end;
             continue;
         }
-        if ((*c == '{' || *c == '[') && strchr("}]", *skip_blank(c + 1))) {
-            fprintf(out, "%c%c", *c, *skip_blank(c + 1));
-            c = skip_blank(c + 1) + 1;
+        const char *next = skip_blank(c + 1);
+        if ((*c == '{' && *next == '}') || (*c == '[' && *next == ']')) {
+            fprintf(out, "%c%c", *c, *next);
+            c = next + 1;
             continue;
         }
         if (*c == '}' || *c == ']')
@@ -115,11 +117,7 @@ bool json_check_object(const char *text, size_t length, cb_error *e)
 
 bool json_is_value(const char *text)
 {
-    json_object *value = NULL;
-    bool good = parse_strictly(text, strlen(text), &value, NULL);
-
-    json_object_put(value);
-    return good;
+    return cb_json_check(text, "it", NULL);
 }
 
 bool json_unescape(char *raw)

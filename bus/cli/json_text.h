@@ -17,10 +17,11 @@ void json_write_pretty(FILE *out, const char *json, int indent);
 /* Prints the object on one line and frees it. */
 void json_print_adopt(json_object *object);
 
-/* Fails with CB_INVALID_DATA unless `text` is one strict JSON object in UTF-8. */
+/* Fails with CB_INVALID_DATA unless `text` is one JSON object in UTF-8. What json-c lets pass (NaN, 00) the library
+ * refuses. */
 bool json_check_object(const char *text, size_t length, cb_error *e);
 
-/* True for one strict JSON value of any kind. */
+/* True for one JSON value of any kind, by the library's own rules: 007 and NaN are none. */
 bool json_is_value(const char *text);
 
 /* A member of an object: its key and its value as they stand in the text. */

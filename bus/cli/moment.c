@@ -2,7 +2,6 @@
 #include "moment.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +10,29 @@ enum {
     TIME = 19, /* and with " 08:00:00" */
 };
 
+static const char digits[] = "0123456789";
+
+/* "25" is a quarter; more than a double can tell is left out. */
+static double fraction_of(const char *text)
+{
+    double fraction = 0, weight = 0.1;
+
+    for (int i = 0; i < 15 && *text >= '0' && *text <= '9'; i++, text++, weight /= 10)
+        fraction += (*text - '0') * weight;
+    return fraction;
+}
+
+bool moment_is_date(const char *text)
+{
+    static const char form[] = "dddd-dd-dd";
+
+    for (size_t i = 0; form[i]; i++) {
+        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+            return false;
+    }
+    return true;
+}
+
 bool moment_parse(const char *text, double *seconds)
 {
     struct tm tm = { 0 };
@@ -18,16 +40,16 @@ bool moment_parse(const char *text, double *seconds)
     double fraction = 0;
     char separator;
 
-    if (!text || sscanf(text, "%d-%d-%d%c%d:%d:%d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+    /* The widest year that PostgreSQL has is 294276: nothing overflows. */
+    if (!text || sscanf(text, "%6d-%2d-%2d%c%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
                         &separator, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 7)
         return false;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
     const char *rest = text + end;
     if (*rest == '.') {
-        char *behind = NULL;
-        fraction = strtod(rest, &behind);
-        rest = behind;
+        fraction = fraction_of(rest + 1);
+        rest += 1 + strspn(rest + 1, digits);
     }
     if (*rest == '+' || *rest == '-')
         sscanf(rest + 1, "%2d:%2d", &zone_hours, &zone_minutes);
@@ -39,13 +61,13 @@ bool moment_parse(const char *text, double *seconds)
 const char *moment_clock(const char *text, char *buffer, size_t size)
 {
     size_t length = text ? strlen(text) : 0;
-    size_t digits = length > TIME && text[TIME] == '.' ? strspn(text + TIME + 1, "0123456789") : 0;
+    size_t known = length > TIME && text[TIME] == '.' ? strspn(text + TIME + 1, digits) : 0;
 
     if (length < TIME)
         snprintf(buffer, size, "%s", text ? text : "-");
     else
-        snprintf(buffer, size, "%.8s.%.*s%s", text + DATE + 1, digits < 3 ? (int)digits : 3,
-                 digits ? text + TIME + 1 : "", &"000"[digits < 3 ? digits : 3]);
+        snprintf(buffer, size, "%.8s.%.*s%s", text + DATE + 1, known < 3 ? (int)known : 3,
+                 known ? text + TIME + 1 : "", &"000"[known < 3 ? known : 3]);
     return buffer;
 }
 

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether it begins as dates do, "2026-03-01": whether there is such a day is for the database to say. */
+bool moment_is_date(const char *text);
+
 /* Seconds of a timestamp as PostgreSQL prints it, also in JSON, for differences; false when it is none. */
 bool moment_parse(const char *text, double *seconds);
 

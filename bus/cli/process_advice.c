@@ -81,6 +81,10 @@ static const advice parked[] = {
     { "RETRIES_EXHAUSTED_CRASH_RECOVERY",
       "A worker ended while a step of it ran. Find out whether the step was done downstream.",
       { GO_ON, BY_HAND, UNDO } },
+    { "PROCESS_TOO_LARGE",
+      "It holds more than a worker may load. Give it up, or raise content_limit of its domain and the "
+      "memory of its workers, then retry.",
+      { GIVE_UP, GO_ON } },
     { NULL, "Repair the cause, then decide.", { GO_ON, BY_HAND, UNDO } },
 };
 

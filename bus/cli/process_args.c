@@ -2,6 +2,7 @@
 #include "process_args.h"
 
 #include "duration.h"
+#include "moment.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +46,11 @@ cb_process_filter process_filter_of(filter_args *args)
 bool process_deadline_check(const char *text, cb_error *e)
 {
     process_deadline room;
-    int year, month, day, end = 0;
     int64_t ms = 0;
 
     if (!text || (*text == '+' && duration_parse(text + 1, &ms, NULL)))
         return true;
-    if (strlen(text) < sizeof room.text &&
-        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) == 3 && end == 10)
+    if (strlen(text) < sizeof room.text && moment_is_date(text))
         return true;
     return cb_fail(e, CB_MISUSE,
                    "--deadline must be a time such as 2026-03-01T08:00:00Z, or +4h from now; not "

@@ -185,7 +185,8 @@ const cli_command process_respond_command = {
     .summary = "Brings a process the response it waits for",
     .details =
         "It is kept whatever the process is doing, and applied when it runs next. With a --response-id\n"
-        "the call can be repeated safely.\n",
+        "the call can be repeated safely. Operators may bring any response, other logins those that\n"
+        "they were allowed: commandbus responder allow.\n",
     .example = "  commandbus process respond 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e riskApproved "
                "--payload '{\"approved\": true}'\n",
     .args = respond_specs,

@@ -62,6 +62,8 @@ static void print_event(json_object *event, double since)
         fact(", attempt ", json_member_text(event, "attempt"));
     }
     fact(" by ", json_member_text(event, "operator"));
+    if (json_member_text(json_member_of(event, "details"), "found_by"))
+        fact(", last run by ", json_member_text(event, "worker"));
     if (since >= 0)
         printf(waited ? ", waited %s" : " after %s", moment_span(since, span, sizeof span));
     print_why(json_member_of(event, "details"));

@@ -1,6 +1,7 @@
 # embed_sql(target prefix dir): compiles the .sql files of a folder into a target.
 #
-#   dir/migrations/NNN_what.sql  ->  const cb_sql_file <prefix>_migrations[], sorted by number;
+#   dir/migrations/NNN_what.sql  ->  const cb_sql_file <prefix>_migrations[], sorted by number,
+#                                    each with the SHA-256 of its bytes;
 #                                    const size_t <prefix>_migrations_count
 #   dir/queries/what.sql         ->  const char <prefix>_sql_what[]
 #

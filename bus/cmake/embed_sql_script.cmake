@@ -45,7 +45,9 @@ foreach(file IN LISTS files)
     set(last_version ${version})
     math(EXPR count "${count} + 1")
     string(APPEND arrays "static const char migration_${version}[] = {\n${bytes}\n};\n\n")
-    string(APPEND table "    { ${version}, \"${CMAKE_MATCH_2}\", migration_${version} },\n")
+    set(name ${CMAKE_MATCH_2})
+    file(SHA256 ${file} checksum)
+    string(APPEND table "    { ${version}, \"${name}\", migration_${version},\n      \"${checksum}\" },\n")
 endforeach()
 
 # Who only asks needs nothing of what the migrations are made of.
@@ -54,7 +56,7 @@ if(count GREATER 0)
     set(include "#include <stddef.h>\n\n#include \"sql.h\"\n\n")
     string(PREPEND declarations "extern const cb_sql_file ${PREFIX}_migrations[]; /* Ends with an entry whose text is NULL. */
 extern const size_t ${PREFIX}_migrations_count;\n\n")
-    string(APPEND arrays "const cb_sql_file ${PREFIX}_migrations[] = {\n${table}    { 0, NULL, NULL },\n};
+    string(APPEND arrays "const cb_sql_file ${PREFIX}_migrations[] = {\n${table}    { 0, NULL, NULL, NULL },\n};
 const size_t ${PREFIX}_migrations_count = ${count};\n")
 endif()
 file(WRITE ${OUT}.h "${head}#pragma once\n\n${include}${declarations}")

@@ -38,6 +38,14 @@ void array_add_null(buffer *b)
     add32(b, UINT32_MAX);
 }
 
+void array_add_bool(buffer *b, bool value)
+{
+    unsigned char byte = value;
+
+    add32(b, 1);
+    buffer_add(b, &byte, 1);
+}
+
 void array_add_int8(buffer *b, int64_t value)
 {
     add32(b, 8);

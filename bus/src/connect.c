@@ -62,7 +62,7 @@ static void ignore_notice(void *arg, const PGresult *notice)
 /* What stands before dbname is a default that the URL may change, what stands after it is fixed. A
  * server that vanished without a word is found out after about 11 s: leases of 30 s are renewed every
  * 10 s, which leaves time to renew them on another connection. */
-static PGconn *start(const char *url)
+static PGconn *start(const char *url, const char *application)
 {
     const char *keywords[] = {
         "connect_timeout",           "keepalives_idle",  "keepalives_interval",
@@ -71,7 +71,7 @@ static PGconn *start(const char *url)
     };
     const char *timeout = getenv("PGCONNECT_TIMEOUT");
     const char *values[] = {
-        timeout ? timeout : "10", "5", "2", "3", "10000", url, "commandbus", "UTF8", NULL
+        timeout ? timeout : "10", "5", "2", "3", "10000", url, application, "UTF8", NULL
     };
 
     return PQconnectdbParams(keywords, values, 1);
@@ -123,12 +123,25 @@ static bool fail_connect(PGconn *conn, const char *message, const char *sqlstate
                         "things: deploy/local/postgres start");
 }
 
-bool connect_to(const char *url, PGconn **ret, cb_error *e)
+/* With off, backslashes in literals are escapes: bodies of our functions would mean something else, and
+ * refuse what is right. The server reports it at the start and with each change. */
+bool connect_check_settings(const PGconn *conn, cb_error *e)
+{
+    const char *conforming = PQparameterStatus(conn, "standard_conforming_strings");
+
+    if (!conforming || strcmp(conforming, "off") != 0)
+        return true;
+    cb_fail(e, CB_SERVER, "standard_conforming_strings is off, and has to be on");
+    return fail_hint(e, "Find where it is set (ALTER ROLE, ALTER DATABASE, postgresql.conf, or "
+                        "options in the URL) and take it away there.");
+}
+
+bool connect_to(const char *url, const char *application, PGconn **ret, cb_error *e)
 {
     if (!check_url(url, e))
         return false;
 
-    PGconn *conn = start(url);
+    PGconn *conn = start(url, application);
     if (!conn)
         return fail_memory(e);
     PQsetNoticeReceiver(conn, ignore_notice, NULL);
@@ -146,6 +159,10 @@ bool connect_to(const char *url, PGconn **ret, cb_error *e)
     }
     if (PQstatus(conn) != CONNECTION_OK) {
         fail_connect(conn, message, sqlstate, e);
+        PQfinish(conn);
+        return false;
+    }
+    if (!connect_check_settings(conn, e)) {
         PQfinish(conn);
         return false;
     }

@@ -1,4 +1,5 @@
 /* One run of a handler: payload in, settlement out. */
+#include <commandbus/json.h>
 #include <string.h>
 
 #include "context.h"
@@ -7,6 +8,9 @@
 #include <json-c/json_tokener.h>
 
 static const size_t default_result_limit = 1024 * 1024;
+/* What the data of one command may take when it is read: with ten or fifteen slots the smallest worker we
+ * ship (256 MiB) survives it. Text of 1 MiB takes some megabytes, unless it is made of tiny values. */
+static const size_t data_memory = (size_t)16 << 20;
 
 static cb_outcome refuse_data(cb_context *ctx, const char *problem)
 {
@@ -25,6 +29,9 @@ static cb_outcome parse_data(cb_context *ctx)
         return refuse_data(ctx, e.message);
     if (length >= INT32_MAX)
         return refuse_data(ctx, "data has more than 2 GiB");
+    if (cb_json_memory(text) > data_memory)
+        return refuse_data(ctx, "data has too many small values and would take more than 16 MiB of "
+                                "memory: send several commands, or keep it elsewhere and name it");
 
     json_tokener *tokener = json_tokener_new_ex(JSON_MAX_DEPTH + 1); /* values inside too */
     if (tokener) {

@@ -8,19 +8,30 @@
 #include "connect.h"
 #include "fail.h"
 
+bool cb_db_open_named(const char *url, const char *application, cb_db **ret, cb_error *e)
+{
+    PGconn *conn = NULL;
+
+    if (!connect_to(url, application, &conn, e))
+        return false;
+    cb_db *db = calloc(1, sizeof *db);
+    if (db) {
+        db->url = strdup(url);
+        db->application = strdup(application);
+    }
+    if (!db || !db->url || !db->application) {
+        PQfinish(conn);
+        cb_db_free(db);
+        return fail_memory(e);
+    }
+    db->conn = conn;
+    *ret = db;
+    return true;
+}
+
 bool cb_db_open(const char *url, cb_db **ret, cb_error *e)
 {
-    OWNED(cb_db) db = calloc(1, sizeof *db);
-
-    if (!db)
-        return fail_memory(e);
-    if (!connect_to(url, &db->conn, e))
-        return false;
-    db->url = strdup(url);
-    if (!db->url)
-        return fail_memory(e);
-    *ret = cb_db_take(&db);
-    return true;
+    return cb_db_open_named(url, "commandbus", ret, e);
 }
 
 bool cb_db_borrow(PGconn *conn, cb_db **ret, cb_error *e)
@@ -29,6 +40,8 @@ bool cb_db_borrow(PGconn *conn, cb_db **ret, cb_error *e)
         return cb_fail(e, CB_MISUSE, "there is no connection to borrow");
     if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
         return cb_fail(e, CB_MISUSE, "a connection in pipeline mode cannot be borrowed");
+    if (!connect_check_settings(conn, e))
+        return false;
 
     cb_db *db = calloc(1, sizeof *db);
     if (!db)
@@ -51,6 +64,7 @@ void cb_db_free(cb_db *db)
     if (!is_borrowed(db))
         PQfinish(db->conn);
     free(db->url);
+    free(db->application);
     free(db);
 }
 
@@ -66,7 +80,7 @@ bool cb_db_reconnect(cb_db *db, cb_error *e)
     PQfinish(db->conn);
     db->conn = NULL;
     db->lost = true;
-    if (!connect_to(db->url, &db->conn, e))
+    if (!connect_to(db->url, db->application, &db->conn, e))
         return false;
     db->lost = false;
     return true;
@@ -100,7 +114,15 @@ bool cb_db_begin(cb_db *db, cb_error *e)
         return false;
     if (db_in_transaction(db))
         return cb_fail(e, CB_MISUSE, "a transaction is open already");
-    return db_do(db, cb_sql_begin, NULL, e);
+
+    OWNED(PGresult) result = NULL;
+    cb_error why = { 0 };
+    if (db_exec(db, cb_sql_begin, NULL, DB_TEXT, &result, &why))
+        return true;
+    db_begin_failed(db, &why);
+    if (e)
+        *e = why;
+    return false;
 }
 
 bool cb_db_commit(cb_db *db, cb_error *e)
@@ -111,7 +133,7 @@ bool cb_db_commit(cb_db *db, cb_error *e)
         return cb_fail(e, CB_MISUSE, "there is no transaction to commit");
 
     OWNED(PGresult) result = NULL;
-    if (!db_run(db, cb_sql_commit, NULL, DB_TEXT, &result, e))
+    if (!db_exec(db, cb_sql_commit, NULL, DB_TEXT, &result, e))
         return false;
     if (strcmp(PQcmdStatus(result), "COMMIT") != 0) /* The server's way to say it. */
         return cb_fail(e, CB_SERVER, "a statement of the transaction had failed: rolled back");
@@ -120,7 +142,9 @@ bool cb_db_commit(cb_db *db, cb_error *e)
 
 bool cb_db_rollback(cb_db *db, cb_error *e)
 {
+    OWNED(PGresult) result = NULL;
+
     if (!db_is_ready(db, e))
         return false;
-    return db_in_transaction(db) ? db_do(db, cb_sql_rollback, NULL, e) : true;
+    return !db_in_transaction(db) || db_exec(db, cb_sql_rollback, NULL, DB_TEXT, &result, e);
 }

@@ -10,6 +10,7 @@
 struct cb_db {
     PGconn *conn; /* NULL after a reconnect that failed */
     char *url;    /* NULL when the connection is borrowed */
+    char *application;
     bool lost;
 };
 
@@ -18,12 +19,27 @@ typedef enum {
     DB_BINARY = 1,
 } db_format;
 
-/* Runs one unnamed statement; p may be NULL. On success the caller owns *ret. */
+/* What a transaction of ours is begun for. */
+typedef enum {
+    DB_WRITES,
+    DB_READS,
+} db_access;
+
+/* Runs one unnamed statement; p may be NULL. On success the caller owns *ret. Outside a transaction
+ * of the caller's it gets one of its own, in the same round trip: READ COMMITTED and READ WRITE, so
+ * that no default_transaction_… of a role or a database matters. */
 bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
             cb_error *e);
 
-/* The same for who wants no result. */
+/* The same in a transaction that only reads. */
+bool db_read(cb_db *db, const char *sql, const params *p, PGresult **ret, cb_error *e);
+
+/* db_run without a result. */
 bool db_do(cb_db *db, const char *sql, const params *p, cb_error *e);
+
+/* The statement alone, as it is: what begins and ends transactions, or does without. */
+bool db_exec(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
+             cb_error *e);
 
 /* Several statements without parameters, by the simple protocol. */
 bool db_do_script(cb_db *db, const char *script, cb_error *e);
@@ -33,6 +49,10 @@ bool db_is_ready(const cb_db *db, cb_error *e);
 
 /* Fills e from a failed result (NULL: from the connection) and remembers a lost connection. */
 bool db_fail(cb_db *db, const PGresult *result, cb_error *e);
+
+/* A BEGIN failed. A server that cannot write is a standby: the connection counts as lost, because
+ * reconnecting finds the primary. */
+void db_begin_failed(cb_db *db, cb_error *e);
 
 /* True inside a transaction that was begun and has not ended, failed ones included. */
 bool db_in_transaction(const cb_db *db);

@@ -11,6 +11,7 @@
 #include "fail.h"
 #include "look.h"
 #include "rows.h"
+#include "schema.h"
 
 /* The columns of every doctor_*.sql. */
 enum {
@@ -134,6 +135,25 @@ static bool add_clock(cb_db *db, PGresult *report, cb_error *e)
     return add_row(report, values, e);
 }
 
+/* Each file that the database has otherwise. *any says that there is one. */
+static bool add_differences(cb_db *db, PGresult *report, bool *any, cb_error *e)
+{
+    const schema_files here = schema_of_bus();
+    OWNED_SCHEMA_STATE(bus) = { 0 };
+    cb_error why = { 0 };
+    bool fine = true;
+
+    *any = false;
+    if (!schema_read(db, here.component, &bus, &why))
+        return true; /* told by who asked before */
+    for (size_t i = 0; fine && (i = schema_next_difference(&bus, &here, i)) < here.n; i++) {
+        schema_fail_difference(&bus, &here, i, &why);
+        fine = add_failure(report, "schema", &why, e);
+        *any = true;
+    }
+    return fine;
+}
+
 /* Sets *usable when the checks that need the schema can run. */
 static bool add_schema(cb_db *db, PGresult *report, bool *usable, cb_error *e)
 {
@@ -144,7 +164,12 @@ static bool add_schema(cb_db *db, PGresult *report, bool *usable, cb_error *e)
     snprintf(detail, sizeof detail, "this binary's version is %d, the database fits",
              cb_schema_version());
     *usable = cb_db_check_schema(db, &why);
-    return *usable ? add_row(report, values, e) : add_failure(report, "schema", &why, e);
+    if (*usable)
+        return add_row(report, values, e);
+    bool differs = false;
+    if (why.code == CB_SCHEMA && !add_differences(db, report, &differs, e))
+        return false;
+    return differs || add_failure(report, "schema", &why, e);
 }
 
 bool cb_doctor(cb_db *db, cb_rows **ret, cb_error *e)

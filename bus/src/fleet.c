@@ -53,15 +53,40 @@ bool cb_fleet_tidy(cb_db *db, size_t *removed, cb_error *e)
     return true;
 }
 
-bool cb_messages_restore(cb_db *db, const char *domain, size_t *restored, cb_error *e)
+/* Runs a statement that answers a row for each thing it has put back. */
+static bool put_back(cb_db *db, const char *sql, const params *p, size_t *restored, cb_error *e)
 {
     OWNED(PGresult) result = NULL;
-    params p = { 0 };
 
-    params_text(&p, domain);
-    if (!db_run(db, cb_sql_restore_messages, &p, DB_TEXT, &result, e))
+    if (!db_run(db, sql, p, DB_TEXT, &result, e))
         return false;
     if (restored)
         *restored = (size_t)PQntuples(result);
     return true;
+}
+
+bool cb_messages_restore(cb_db *db, const char *domain, size_t *restored, cb_error *e)
+{
+    params p = { 0 };
+
+    params_text(&p, domain);
+    return put_back(db, cb_sql_restore_messages, &p, restored, e);
+}
+
+bool cb_messages_keep(cb_db *db, const char *domain, size_t *restored, cb_error *e)
+{
+    params p = { 0 };
+
+    params_text(&p, domain);
+    return put_back(db, cb_sql_keep_messages, &p, restored, e);
+}
+
+bool cb_replies_keep(cb_db *db, double every_seconds, double grace_seconds, size_t *restored,
+                     cb_error *e)
+{
+    params p = { 0 };
+
+    params_seconds(&p, every_seconds);
+    params_seconds(&p, grace_seconds);
+    return put_back(db, cb_sql_keep_replies, &p, restored, e);
 }

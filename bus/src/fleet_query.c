@@ -47,7 +47,7 @@ bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n, cb_erro
     if (domains.failed)
         return fail_memory(e);
     params_array(&p, &domains);
-    if (!db_run(db, cb_sql_queue_samples, &p, DB_TEXT, &result, e))
+    if (!db_read(db, cb_sql_queue_samples, &p, &result, e))
         return false;
     if ((size_t)PQntuples(result) != n)
         return cb_fail(e, CB_SERVER, "queue_samples answered %d rows for %zu domains",

@@ -2,19 +2,24 @@
  * than RFC 8259 (NaN, numbers like 01), lets \u0000 pass and costs an allocation for every value. */
 #include "json.h"
 
+#include <commandbus/json.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "fail.h"
+#include "json_keys.h"
 #include "number.h"
 #include "utf8.h"
 
 typedef struct {
     const unsigned char *start;
     const unsigned char *at;
-    const char *problem; /* set by the first thing that is wrong; `at` is then where */
+    const char *problem;        /* set by the first thing that is wrong; `at` is then where */
+    const unsigned char *twice; /* the key that is the problem */
+    bool no_memory;
     json_numbers numbers;
     int depth;
+    json_keys keys;
 } scanner;
 
 static bool scan_value(scanner *s);
@@ -162,10 +167,16 @@ static bool scan_string(scanner *s)
 
 static bool scan_member(scanner *s)
 {
+    const unsigned char *key = s->at;
+
     if (*s->at != '"')
         return wrong(s, "expected a key in double quotes");
     if (!scan_string(s))
         return false;
+    if (!json_keys_add(&s->keys, key)) {
+        s->no_memory = true;
+        return wrong(s, "no memory");
+    }
     skip_space(s);
     if (*s->at != ':')
         return wrong(s, "expected ':'");
@@ -199,12 +210,23 @@ static bool scan_items(scanner *s, unsigned char end, bool (*scan_item)(scanner 
     return true;
 }
 
+/* Each key once. */
+static bool scan_object(scanner *s)
+{
+    size_t from = s->keys.n;
+
+    if (!scan_items(s, '}', scan_member, "expected ',' or '}'"))
+        return false;
+    s->twice = json_keys_end(&s->keys, from);
+    return !s->twice || wrong(s, "a key is there twice");
+}
+
 static bool scan_value(scanner *s)
 {
     skip_space(s);
     switch (*s->at) {
     case '{':
-        return scan_items(s, '}', scan_member, "expected ',' or '}'");
+        return scan_object(s);
     case '[':
         return scan_items(s, ']', scan_value, "expected ',' or ']'");
     case '"':
@@ -225,19 +247,55 @@ bool json_check(const char *text, json_kind kind, const char *what, cb_error *e)
     return json_check_numbers(text, kind, JSON_NUMBERS_ANY, what, e);
 }
 
+/* The key as it is written, or its beginning: a key is no secret, a value may be. */
+static bool fail_twice(const scanner *s, const char *what, cb_error *e)
+{
+    char key[64];
+    size_t n = 0;
+
+    while (s->twice[n + 1] != '"' && n < sizeof key - 1) {
+        n += s->twice[n + 1] == '\\'; /* and what it escapes */
+        n++;
+    }
+    n = n < sizeof key - 1 ? n : sizeof key - 1;
+    memcpy(key, s->twice + 1, n);
+    key[n] = '\0';
+    utf8_mend(key);
+    cb_fail(e, CB_INVALID_DATA, "%s has a duplicate key '%s' at byte %zu", what, key,
+            (size_t)(s->twice - s->start) + 1);
+    return fail_hint(e, "Say it once: which of the two counts is anybody's guess.");
+}
+
+static bool scan_text(scanner *s, bool *is_object)
+{
+    skip_space(s);
+    *is_object = *s->at == '{';
+    if (!scan_value(s))
+        return false;
+    skip_space(s);
+    return *s->at == '\0' || wrong(s, "something follows the value");
+}
+
 bool json_check_numbers(const char *text, json_kind kind, json_numbers numbers, const char *what,
                         cb_error *e)
 {
     const unsigned char *bytes = (const unsigned char *)text;
-    scanner s = { .start = bytes, .at = bytes, .numbers = numbers };
+    bool is_object = false;
+    scanner s;
 
-    skip_space(&s);
-    bool is_object = *s.at == '{';
-    if (scan_value(&s)) {
-        skip_space(&s);
-        if (*s.at != '\0')
-            wrong(&s, "something follows the value");
-    }
+    s.start = s.at = bytes;
+    s.problem = NULL;
+    s.twice = NULL;
+    s.no_memory = false;
+    s.numbers = numbers;
+    s.depth = 0;
+    json_keys_init(&s.keys);
+    scan_text(&s, &is_object);
+    json_keys_done(&s.keys);
+    if (s.no_memory)
+        return fail_memory(e);
+    if (s.twice)
+        return fail_twice(&s, what, e);
     if (s.problem) {
         cb_fail(e, CB_INVALID_DATA, "%s is not valid JSON: %s at byte %zu", what, s.problem,
                 (size_t)(s.at - s.start) + 1);
@@ -248,4 +306,42 @@ bool json_check_numbers(const char *text, json_kind kind, json_numbers numbers, 
         return fail_hint(e, "Write it in braces, such as {\"amount\": \"10.00\"}.");
     }
     return true;
+}
+
+bool cb_json_check(const char *text, const char *what, cb_error *e)
+{
+    return json_check(text, JSON_ANY, what, e);
+}
+
+bool cb_json_check_object(const char *text, const char *what, cb_error *e)
+{
+    return json_check_numbers(text, JSON_OBJECT, JSON_NUMBERS_HELD, what, e);
+}
+
+/* What json-c 0.16 takes, measured: an object 792 bytes, a member of it some 100, an array 152 and so on. */
+enum {
+    OBJECT_BYTES = 800,
+    ARRAY_BYTES = 160,
+    VALUE_BYTES = 88,
+};
+
+size_t cb_json_memory(const char *text)
+{
+    size_t bytes = 0;
+    bool in_string = false;
+
+    for (const char *c = text; *c; c++) {
+        bytes += in_string;
+        if (in_string && *c == '\\' && c[1])
+            c++;
+        else if (*c == '"')
+            in_string = !in_string;
+        else if (!in_string && *c == '{')
+            bytes += OBJECT_BYTES + VALUE_BYTES;
+        else if (!in_string && *c == '[')
+            bytes += ARRAY_BYTES + VALUE_BYTES;
+        else if (!in_string && (*c == ',' || *c == ':'))
+            bytes += VALUE_BYTES;
+    }
+    return bytes;
 }

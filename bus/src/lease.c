@@ -114,7 +114,7 @@ bool cb_lease_extend(cb_db *db, const char *worker, cb_lease *leases, size_t n, 
     if (!call.arrays || !call.statements)
         return fail_memory(e);
     return fill(&call, worker, leases, n, vt_seconds, e) &&
-           pipeline_run(db, call.statements, call.by_domain.count, e) &&
+           pipeline_run(db, DB_WRITES, call.statements, call.by_domain.count, e) &&
            read_states(&call, leases, n, e);
 }
 

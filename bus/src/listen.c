@@ -111,7 +111,8 @@ bool cb_listener_open(const char *url, const char *const *queues, size_t n, cb_l
     if (l->wake_fd < 0 || !l->channels || !l->notified)
         return l->wake_fd < 0 ? cb_fail(e, CB_MEMORY, "no eventfd: %s", strerror(errno))
                               : fail_memory(e);
-    if (!set_channels(l, queues, e) || !cb_db_open(url, &l->db, e) || !listen_to_all(l, e))
+    if (!set_channels(l, queues, e) || !cb_db_open_named(url, "commandbus-listen", &l->db, e) ||
+        !listen_to_all(l, e))
         return false;
     *ret = cb_listener_take(&l);
     return true;
@@ -231,12 +232,13 @@ static bool probe(cb_listener *l, cb_db *voice, int64_t deadline, bool *heard, i
 static bool prove_behind_pooler(cb_listener *l, int64_t deadline, bool *heard, cb_error *e)
 {
     OWNED(cb_db) voice = NULL;
+    OWNED(PGresult) done = NULL;
     int backend;
 
     if (!cb_db_open(l->db->url, &voice, e) || !probe(l, voice, deadline, heard, &backend, e))
         return false;
     /* The pooler's connection listens on, for whoever uses it next: best taken back. */
-    return *heard || db_do(l->db, cb_sql_unlisten, NULL, e);
+    return *heard || db_exec(l->db, cb_sql_unlisten, NULL, DB_TEXT, &done, e);
 }
 
 bool cb_listener_prove(cb_listener *l, int timeout_ms, bool *heard, cb_error *e)

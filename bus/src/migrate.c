@@ -48,7 +48,7 @@ static bool check_server(cb_db *db, cb_error *e)
 
 bool cb_migrate(cb_db *db, cb_migrate_report *ret, cb_error *e)
 {
-    const migration bus = { "commandbus", cb_migrations, cb_migrations_count, true };
+    const schema_files bus = schema_of_bus();
 
     return db_is_ready(db, e) && check_server(db, e) && migration_apply(db, &bus, ret, e);
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cb_sql.h"
 #include "fail.h"
+#include "look.h"
 #include "migration.h"
 
 /* More than this is data and no schema. */
@@ -23,6 +25,7 @@ static void file_list_done(file_list *list)
     for (size_t i = 0; i < list->n; i++) {
         free((char *)list->files[i].name);
         free((char *)list->files[i].text);
+        free((char *)list->files[i].checksum);
     }
     free(list->files);
 }
@@ -136,6 +139,24 @@ static bool read_folder(const char *folder, file_list *list, cb_error *e)
     return true;
 }
 
+/* The server computes them: a library for one function would be one too many. */
+static bool add_checksums(cb_db *db, file_list *list, cb_error *e)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        cb_sql_file *file = &list->files[i];
+        OWNED(PGresult) result = NULL;
+        params p = { 0 };
+        params_bytes(&p, file->text, strlen(file->text));
+        if (!db_look(db, cb_sql_schema_checksum, &p, &result, e))
+            return cb_fail_while(e, "computing the checksum of %03d_%s.sql", file->version,
+                                 file->name);
+        file->checksum = strdup(PQgetvalue(result, 0, 0));
+        if (!file->checksum)
+            return fail_memory(e);
+    }
+    return true;
+}
+
 bool cb_migrate_set(cb_db *db, const char *set, const char *folder, cb_migrate_report *ret,
                     cb_error *e)
 {
@@ -145,8 +166,9 @@ bool cb_migrate_set(cb_db *db, const char *set, const char *folder, cb_migrate_r
         cb_fail(e, CB_INVALID_NAME, "'%.60s' is no name of a handler set", set ? set : "");
         return fail_hint(e, "a-z first, then a-z, 0-9 and _; not 'commandbus'.");
     }
-    if (!read_folder(folder, &list, e) || !cb_db_check_schema(db, e))
+    if (!read_folder(folder, &list, e) || !cb_db_check_schema(db, e) ||
+        !add_checksums(db, &list, e))
         return false;
-    const migration m = { set, list.files, list.n, false };
+    const schema_files m = { set, list.files, list.n, false };
     return migration_apply(db, &m, ret, e);
 }

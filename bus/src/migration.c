@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "cb_sql.h"
-#include "schema.h"
 
 /* The oldest binary that can work on the schema this one brings. Raised only with a release that
  * takes away what older binaries use (expand/contract). */
@@ -13,7 +12,7 @@ enum {
     CB_OLDEST_BINARY = 1
 };
 
-static bool run_file(cb_db *db, const migration *m, const cb_sql_file *file, cb_error *e)
+static bool run_file(cb_db *db, const schema_files *m, const cb_sql_file *file, cb_error *e)
 {
     params p = { 0 };
 
@@ -26,10 +25,11 @@ static bool run_file(cb_db *db, const migration *m, const cb_sql_file *file, cb_
     params_int(&p, file->version);
     params_int(&p, CB_OLDEST_BINARY);
     params_text(&p, file->name);
+    params_text(&p, file->checksum);
     return db_do(db, cb_sql_schema_record, &p, e);
 }
 
-static bool run_missing(cb_db *db, const migration *m, cb_migrate_report *report, cb_error *e)
+static bool run_missing(cb_db *db, const schema_files *m, cb_migrate_report *report, cb_error *e)
 {
     if (m->is_bus && !db_do_script(db, cb_sql_bootstrap, e))
         return cb_fail_while(e, "preparing roles, extension and schema");
@@ -47,21 +47,21 @@ static bool run_missing(cb_db *db, const migration *m, cb_migrate_report *report
 }
 
 /* Inside the transaction. Sets *write when there is something to commit. */
-static bool look_and_run(cb_db *db, const migration *m, cb_migrate_report *report, bool *write,
+static bool look_and_run(cb_db *db, const schema_files *m, cb_migrate_report *report, bool *write,
                          cb_error *e)
 {
-    schema_state state;
+    OWNED_SCHEMA_STATE(state) = { 0 };
 
     if (!schema_read(db, m->component, &state, e))
         return false;
-    if (m->is_bus && !schema_check_binary(&state, e))
+    if ((m->is_bus && !schema_check_binary(&state, e)) || !schema_check_files(&state, m, e))
         return false;
     *report = (cb_migrate_report){ .found = state.version, .now = state.version };
     *write = m->n > 0 && m->files[m->n - 1].version > state.version;
     return *write ? run_missing(db, m, report, e) : true;
 }
 
-static bool apply_once(cb_db *db, const migration *m, cb_migrate_report *report, cb_error *e)
+static bool apply_once(cb_db *db, const schema_files *m, cb_migrate_report *report, cb_error *e)
 {
     bool write = false;
     bool fine = db_do_script(db, cb_sql_migrate_begin, e) && look_and_run(db, m, report, &write, e);
@@ -75,14 +75,14 @@ static bool apply_once(cb_db *db, const migration *m, cb_migrate_report *report,
 
 /* A lock that was not given in time, a deadlock, or two databases of one server that were creating
  * the same role. */
-static bool is_passing(const migration *m, const cb_error *e)
+static bool is_passing(const schema_files *m, const cb_error *e)
 {
     if (e->code == CB_AGAIN)
         return true;
     return m->is_bus && (strcmp(e->sqlstate, "23505") == 0 || strcmp(e->sqlstate, "XX000") == 0);
 }
 
-bool migration_apply(cb_db *db, const migration *m, cb_migrate_report *ret, cb_error *e)
+bool migration_apply(cb_db *db, const schema_files *m, cb_migrate_report *ret, cb_error *e)
 {
     cb_error own = { 0 };
     cb_migrate_report report = { 0 };

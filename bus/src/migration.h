@@ -3,19 +3,11 @@
 #define CB_MIGRATION_H
 
 #include <commandbus/migrate.h>
-#include <stddef.h>
 
-#include "db.h"
-#include "sql.h"
+#include "schema.h"
 
-typedef struct {
-    const char *component;    /* "commandbus", or the name of a handler set */
-    const cb_sql_file *files; /* borrowed, ascending */
-    size_t n;
-    bool is_bus; /* run bootstrap.sql first */
-} migration;
-
-/* One transaction under a lock; nothing at all is written when nothing is missing. */
-bool migration_apply(cb_db *db, const migration *m, cb_migrate_report *ret, cb_error *e);
+/* One transaction under a lock; nothing at all is written when nothing is missing. CB_SCHEMA when the
+ * database was made of other files than these. */
+bool migration_apply(cb_db *db, const schema_files *m, cb_migrate_report *ret, cb_error *e);
 
 #endif

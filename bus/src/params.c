@@ -59,6 +59,11 @@ void params_time(params *p, int64_t pg_micros)
     put_64(p, (uint64_t)pg_micros);
 }
 
+void params_bytes(params *p, const char *bytes, size_t length)
+{
+    put(p, bytes, (int)length, 1);
+}
+
 void params_array(params *p, const buffer *array)
 {
     put(p, array->bytes, (int)array->length, 1);

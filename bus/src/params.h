@@ -28,6 +28,8 @@ void params_int_unless_0(params *p, int64_t value);
 void params_seconds(params *p, double seconds);
 /* Of type timestamptz, in microseconds since the year 2000. */
 void params_time(params *p, int64_t pg_micros);
+/* Of type bytea, borrowed. */
+void params_bytes(params *p, const char *bytes, size_t length);
 /* A binary array (array.h), borrowed. */
 void params_array(params *p, const buffer *array);
 

@@ -19,6 +19,8 @@ enum {
 /* Who has a process locked has it for a moment: its reply is worth another look soon. */
 static const double look_again_seconds = 0.01;
 
+static const int64_t default_claim_bytes = 8 * 1024 * 1024;
+
 /* Everything about one look, freed together. The statements: one a queue, the claim unless the caller has no
  * room, the next timer; what the caller does not want is left out. */
 typedef struct {
@@ -60,6 +62,7 @@ static void add_claim(look_call *call, const cb_process_claim_options *o, int qu
     params_array(&s->p, &call->versions);
     params_int(&s->p, quantity);
     params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : 30);
+    params_int(&s->p, o->claim_bytes ? o->claim_bytes : default_claim_bytes);
     call->claim = s;
 }
 
@@ -98,6 +101,7 @@ static void read_look(const look_call *call, const cb_process_claim_options *o,
             gone > 0 && count_at(r, TAKEN) >= (o->most_replies ? o->most_replies : 100);
         locked |= count_at(r, LOCKED) > 0;
     }
+    look->more_processes = call->claim && process_rows_left_some(call->claim->result);
     if (locked && (look->next_seconds < 0 || look->next_seconds > look_again_seconds))
         look->next_seconds = look_again_seconds;
 }
@@ -122,7 +126,7 @@ bool cb_process_claim_due(cb_db *db, const cb_process_claim_options *options, in
     if (!options->leave_timer)
         add_timer(&call, options);
 
-    if (!pipeline_run(db, call.statements, call.n, e))
+    if (!pipeline_run(db, DB_WRITES, call.statements, call.n, e))
         return false;
     if (look)
         read_look(&call, options, look);

@@ -17,7 +17,7 @@ bool cb_process_read(cb_db *db, const char *process_id, cb_process_claim **ret, 
         return cb_fail(e, CB_INVALID_DATA, "process_id is not a UUID: '%.80s'",
                        process_id ? process_id : "");
     params_text(&p, process_id);
-    if (!db_run(db, cb_sql_read_process, &p, DB_TEXT, &result, e))
+    if (!db_read(db, cb_sql_read_process, &p, &result, e))
         return false;
     if (PQntuples(result) != 1) {
         cb_fail(e, CB_PROCESS_NOT_FOUND, "there is no process %s", process_id);
@@ -35,7 +35,7 @@ bool cb_process_running(cb_db *db, const char *process_type, const char *after, 
     params_text(&p, process_type);
     params_text(&p, after);
     params_int(&p, room < INT32_MAX ? (int64_t)room : INT32_MAX);
-    if (!db_run(db, cb_sql_running_processes, &p, DB_TEXT, &result, e))
+    if (!db_read(db, cb_sql_running_processes, &p, &result, e))
         return false;
     *n = 0;
     for (int i = 0; i < PQntuples(result) && *n < room; i++) {

@@ -35,12 +35,16 @@ enum {
     HISTORY,
     INBOX,
     WAITED_US,
+    CONTENT_LIMIT,
+    TOO_LARGE,
+    MORE,
     COLUMNS,
 };
 
 struct cb_process_claim {
     PGresult *result; /* holds what the rows borrow */
     size_t count;
+    size_t bytes; /* of states, histories and inboxes */
     cb_process_row rows[];
 };
 
@@ -57,9 +61,19 @@ size_t cb_process_claim_count(const cb_process_claim *claim)
     return claim->count;
 }
 
+size_t cb_process_claim_bytes(const cb_process_claim *claim)
+{
+    return claim->bytes;
+}
+
 const cb_process_row *cb_process_claim_at(const cb_process_claim *claim, size_t i)
 {
     return &claim->rows[i];
+}
+
+bool process_rows_left_some(const PGresult *result)
+{
+    return PQntuples(result) > 0 && *PQgetvalue(result, 0, MORE) == 't';
 }
 
 static const char *text_at(const PGresult *result, int row, int column)
@@ -101,6 +115,8 @@ static void read_row(const PGresult *result, int row, cb_process_row *to)
     to->history = text_at(result, row, HISTORY);
     to->inbox = text_at(result, row, INBOX);
     to->waited_us = int_at(result, row, WAITED_US);
+    to->content_limit = int_at(result, row, CONTENT_LIMIT);
+    to->too_large = int_at(result, row, TOO_LARGE);
 }
 
 bool process_rows_adopt(PGresult *raw, cb_process_claim **ret, cb_error *e)
@@ -118,6 +134,8 @@ bool process_rows_adopt(PGresult *raw, cb_process_claim **ret, cb_error *e)
         if (PQgetlength(result, i, PROCESS_ID) != (int)sizeof(cb_uuid) - 1)
             return cb_fail(e, CB_SERVER, "a process came without its id");
         read_row(result, i, &claim->rows[claim->count++]);
+        for (int column = INITIAL_STATE; column <= INBOX; column++)
+            claim->bytes += (size_t)PQgetlength(result, i, column);
     }
     claim->result = PGresult_take(&result);
     *ret = cb_process_claim_take(&claim);

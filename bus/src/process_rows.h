@@ -7,6 +7,9 @@
 #include "array.h"
 #include "owned_pq.h"
 
+/* True when some that were due were left because of their size. */
+bool process_rows_left_some(const PGresult *result);
+
 /* Adopts a result in text, also on failure. NULL is a claim of nothing. */
 bool process_rows_adopt(PGresult *result, cb_process_claim **ret, cb_error *e);
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cb_sql.h"
+#include "claim.h"
 #include "db.h"
 #include "fail.h"
 #include "uuid_bytes.h"
@@ -34,12 +35,27 @@ enum {
 /* A place before everything: timestamptz '-infinity'. */
 static const int64_t from_the_start = INT64_MIN;
 
+/* A sender may commit so long after its message became visible: so far, in microseconds, a claim looks
+ * back when the last one was not a full one. Under a fleet limit hardly any is. */
+static const int64_t look_back = 500000;
+
+/* Claims begin at the start so often, and less often when that takes long because many dead entries
+ * lie there: it never takes more than a hundredth of the time. */
+static const double start_over_seconds = 1, start_over_seconds_most = 15;
+enum {
+    START_OVER_SHARE = 100
+};
+
 struct cb_receiver {
     char *domain;
     char *worker;
-    cb_receive_options options;   /* its worker is not used: it may not live as long */
-    int64_t after;                /* where the last claim ended, when it was a full one */
-    struct timespec started_over; /* when a claim last began at the start (CLOCK_MONOTONIC) */
+    cb_receive_options options; /* its worker is not used: it may not live as long */
+    int64_t after;              /* where the last claim that found something ended */
+    bool full;                  /* it got all it asked for: nothing before that place is left */
+    double started_over;  /* when a claim last began at the start (CLOCK_MONOTONIC, seconds) */
+    double start_over_in; /* and how long until the next one may */
+    double usual;         /* seconds that a claim takes which begins elsewhere */
+    double longer;        /* seconds that the last one from the start took longer */
 };
 
 bool cb_receiver_open(const char *domain, const cb_receive_options *options, cb_receiver **ret,
@@ -100,6 +116,34 @@ void cb_claim_free(cb_claim *claim)
     free(claim);
 }
 
+/* Of the values in binary: how long each is, or at least is; a column that is not here has text. */
+static const struct {
+    int column;
+    int bytes;
+    bool or_more; /* jsonb: a version, and the text */
+} widths[] = {
+    { COMMAND_ID, 16, false },     { MSG_ID, 8, false },       { LEASE_NO, 8, false },
+    { ATTEMPT, 4, false },         { MAX_ATTEMPTS, 4, false }, { TIMEOUT_SECONDS, 4, false },
+    { CORRELATION_ID, 16, false }, { BATCH_ID, 16, false },    { WAITED_US, 8, false },
+    { VISIBLE_AT, 8, false },      { HEADERS, 1, true },       { DATA, 1, true },
+};
+
+/* Whether every value is of the type that it is read as: a function of another release may have others. */
+static bool row_is_sound(const PGresult *result, int row)
+{
+    bool is_command = PQgetisnull(result, row, EVENT);
+
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        int bytes = PQgetlength(result, row, widths[i].column);
+        if (!PQgetisnull(result, row, widths[i].column) &&
+            (widths[i].or_more ? bytes < widths[i].bytes : bytes != widths[i].bytes))
+            return false;
+    }
+    return !is_command ||
+           !(PQgetisnull(result, row, COMMAND_ID) || PQgetisnull(result, row, COMMAND_TYPE) ||
+             PQgetisnull(result, row, DATA));
+}
+
 static const char *text_at(const PGresult *result, int row, int column)
 {
     return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
@@ -157,19 +201,39 @@ static void read_row(const PGresult *result, int row, const char *domain, claime
     c->waited_us = int64_at(result, row, WAITED_US);
 }
 
-/* Where this claim starts. At the place where the last one ended, as long as there is plenty; from
- * the start at least once a second, so that what became due late is not passed over for ever. */
-static int64_t place_to_start(cb_receiver *r)
+static double clock_now(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double since = (double)(now.tv_sec - r->started_over.tv_sec) +
-                   (double)(now.tv_nsec - r->started_over.tv_nsec) / 1e9;
-    if (r->after != from_the_start && since < 1)
-        return r->after;
-    r->started_over = now;
-    return from_the_start;
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Where this claim starts: at the place where the last one ended, or a moment before it. From the start
+ * now and then, so that what became due late is not passed over for ever. */
+static int64_t place_to_start(const cb_receiver *r, double now)
+{
+    if (now - r->started_over >= r->start_over_in || r->after < from_the_start + look_back)
+        return from_the_start;
+    return r->full ? r->after : r->after - look_back;
+}
+
+/* A claim that took `took` seconds. What beginning at the start costs is what it takes longer than
+ * others, and that twice in a row: a busy machine is no reason to look less often. */
+static void note_claim(cb_receiver *r, bool at_start, double began, double took)
+{
+    if (!at_start) {
+        r->usual += (took - r->usual) / 8;
+        return;
+    }
+    double longer = took > 2 * r->usual ? took - 2 * r->usual : 0;
+    double next = (longer < r->longer ? longer : r->longer) * START_OVER_SHARE;
+
+    r->longer = longer;
+    r->started_over = began;
+    r->start_over_in = next < start_over_seconds        ? start_over_seconds
+                       : next > start_over_seconds_most ? start_over_seconds_most
+                                                        : next;
 }
 
 static int64_t place_reached(const PGresult *result, int rows)
@@ -183,8 +247,7 @@ static int64_t place_reached(const PGresult *result, int rows)
     return place;
 }
 
-/* Adopts the result, also on failure. */
-static bool claim_adopt(PGresult *raw, const char *domain, cb_claim **ret, cb_error *e)
+bool claim_adopt(PGresult *raw, const char *domain, cb_claim **ret, cb_error *e)
 {
     OWNED(PGresult) result = raw;
     int rows = PQntuples(result);
@@ -196,6 +259,8 @@ static bool claim_adopt(PGresult *raw, const char *domain, cb_claim **ret, cb_er
         return fail_memory(e);
 
     for (int i = 0; i < rows; i++) {
+        if (!row_is_sound(result, i))
+            return cb_fail(e, CB_SCHEMA, "receive answers with values of other types");
         const char *event = text_at(result, i, EVENT);
         if (!event)
             read_row(result, i, claim->domain, &claim->rows[claim->count++]);
@@ -213,6 +278,8 @@ bool cb_receive(cb_db *db, cb_receiver *r, int quantity, cb_claim **ret, cb_erro
 {
     OWNED(PGresult) result = NULL;
     params p = { 0 };
+    double began = clock_now();
+    int64_t start = place_to_start(r, began);
 
     if (quantity < 1)
         return cb_fail(e, CB_MISUSE, "cannot claim %d commands", quantity);
@@ -222,15 +289,23 @@ bool cb_receive(cb_db *db, cb_receiver *r, int quantity, cb_claim **ret, cb_erro
     params_seconds(&p, r->options.vt_seconds);
     params_int(&p, r->options.default_max_attempts);
     params_int(&p, r->options.default_timeout_seconds);
-    params_time(&p, place_to_start(r));
-    r->after = from_the_start;
-    if (!db_run(db, cb_sql_receive, &p, DB_BINARY, &result, e))
+    params_time(&p, start);
+    if (!db_run(db, cb_sql_receive, &p, DB_BINARY, &result, e)) {
+        r->start_over_in = 0;
         return false;
+    }
 
-    int rows = PQntuples(result);
-    if (rows >= quantity)
-        r->after = place_reached(result, rows);
-    return claim_adopt(PGresult_take(&result), r->domain, ret, e);
+    /* Adopted first: that checks what is read below. */
+    if (!claim_adopt(PGresult_take(&result), r->domain, ret, e)) {
+        r->start_over_in = 0;
+        return false;
+    }
+    int rows = PQntuples((*ret)->result);
+    note_claim(r, start == from_the_start, began, clock_now() - began);
+    if (rows > 0)
+        r->after = place_reached((*ret)->result, rows);
+    r->full = rows >= quantity;
+    return true;
 }
 
 size_t cb_claim_count(const cb_claim *claim)

@@ -4,6 +4,7 @@
 
 #include "db.h"
 #include "fail.h"
+#include "pipeline.h"
 #include "sqlstate.h"
 
 bool db_is_ready(const cb_db *db, cb_error *e)
@@ -84,8 +85,16 @@ static bool take(cb_db *db, PGresult *raw, PGresult **ret, cb_error *e)
     return true;
 }
 
-bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
-            cb_error *e)
+void db_begin_failed(cb_db *db, cb_error *e)
+{
+    if (strcmp(e->sqlstate, "0A000") != 0)
+        return;
+    e->code = CB_LOST;
+    db->lost = true;
+}
+
+bool db_exec(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
+             cb_error *e)
 {
     static const params none;
 
@@ -96,6 +105,41 @@ bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGres
     return take(db,
                 PQexecParams(db->conn, sql, p->n, NULL, p->values, p->lengths, p->formats, format),
                 ret, e);
+}
+
+static bool run_in(cb_db *db, db_access access, pipeline_statement *s, const params *p,
+                   PGresult **ret, cb_error *e)
+{
+    if (p)
+        s->p = *p; /* what it points into stays where it is until this has returned */
+    if (!pipeline_run(db, access, s, 1, e))
+        return false;
+    *ret = s->result;
+    return true;
+}
+
+bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
+            cb_error *e)
+{
+    return run_in(db, DB_WRITES, &(pipeline_statement){ .sql = sql, .format = format }, p, ret, e);
+}
+
+bool db_read(cb_db *db, const char *sql, const params *p, PGresult **ret, cb_error *e)
+{
+    return run_in(db, DB_READS, &(pipeline_statement){ .sql = sql }, p, ret, e);
+}
+
+bool cb_db_ask(cb_db *db, const char *sql, const char *const values[], size_t n,
+               struct pg_result **ret, cb_error *e)
+{
+    params p = { 0 };
+
+    if (n > PARAMS_MAX)
+        return cb_fail(e, CB_MISUSE, "a statement has at most %d parameters, not %zu", PARAMS_MAX,
+                       n);
+    for (size_t i = 0; i < n; i++)
+        params_text(&p, values[i]);
+    return db_run(db, sql, &p, DB_TEXT, ret, e);
 }
 
 bool db_do(cb_db *db, const char *sql, const params *p, cb_error *e)

@@ -2,7 +2,9 @@
 #include "schema.h"
 
 #include <commandbus/migrate.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cb_sql.h"
 #include "fail.h"
@@ -21,10 +23,33 @@ static bool add_hint_if_denied(cb_error *e)
     return false;
 }
 
+schema_files schema_of_bus(void)
+{
+    return (schema_files){ "commandbus", cb_migrations, cb_migrations_count, true };
+}
+
+/* The columns of schema_version.sql. */
+enum {
+    VERSION,
+    OLDEST_BINARY,
+    NAME,
+    CHECKSUM,
+};
+
+static int number_at(const PGresult *rows, int row, int column)
+{
+    return (int)strtol(PQgetvalue(rows, row, column), NULL, 10);
+}
+
+void schema_state_done(schema_state *state)
+{
+    PQclear(state->applied);
+    state->applied = NULL;
+}
+
 bool schema_read(cb_db *db, const char *component, schema_state *ret, cb_error *e)
 {
     OWNED(PGresult) table = NULL;
-    OWNED(PGresult) versions = NULL;
     params p = { 0 };
 
     *ret = (schema_state){ 0 };
@@ -34,12 +59,90 @@ bool schema_read(cb_db *db, const char *component, schema_state *ret, cb_error *
         return true;
 
     params_text(&p, component);
-    if (!db_look(db, cb_sql_schema_version, &p, &versions, e))
+    if (!db_look(db, cb_sql_schema_version, &p, &ret->applied, e))
         return add_hint_if_denied(e);
-    ret->exists = true;
-    ret->version = (int)strtol(PQgetvalue(versions, 0, 0), NULL, 10);
-    ret->oldest_binary = (int)strtol(PQgetvalue(versions, 0, 1), NULL, 10);
+    for (int row = 0; row < PQntuples(ret->applied); row++) {
+        int oldest = number_at(ret->applied, row, OLDEST_BINARY);
+        ret->version = number_at(ret->applied, row, VERSION);
+        ret->oldest_binary = oldest > ret->oldest_binary ? oldest : ret->oldest_binary;
+    }
     return true;
+}
+
+/* The row of the file with that number, or -1. */
+static int applied_row(const schema_state *state, int version)
+{
+    for (int row = 0; row < PQntuples(state->applied); row++) {
+        if (number_at(state->applied, row, VERSION) == version)
+            return row;
+    }
+    return -1;
+}
+
+size_t schema_next_difference(const schema_state *state, const schema_files *here, size_t from)
+{
+    for (size_t i = from; i < here->n; i++) {
+        int row = applied_row(state, here->files[i].version);
+        if (row >= 0 &&
+            strcmp(PQgetvalue(state->applied, row, CHECKSUM), here->files[i].checksum) != 0)
+            return i;
+    }
+    return here->n;
+}
+
+bool schema_fail_difference(const schema_state *state, const schema_files *here, size_t i,
+                            cb_error *e)
+{
+    const cb_sql_file *file = &here->files[i];
+    int row = applied_row(state, file->version);
+    const char *name = PQgetvalue(state->applied, row, NAME);
+
+    if (PQgetisnull(state->applied, row, CHECKSUM))
+        cb_fail(e, CB_SCHEMA,
+                "the database keeps no checksums of what was applied: it was made by an older "
+                "build, whose %03d_%.80s.sql may be another one",
+                file->version, name);
+    else if (strcmp(name, file->name) != 0)
+        cb_fail(e, CB_SCHEMA,
+                "the database was made by another build: it has %03d_%.80s.sql where this one has "
+                "%03d_%.80s.sql",
+                file->version, name, file->version, file->name);
+    else if (here->is_bus)
+        cb_fail(e, CB_SCHEMA,
+                "the database was made by another build: its %03d_%.80s.sql is not this one's "
+                "(checksum %.12s there, %.12s here)",
+                file->version, file->name, PQgetvalue(state->applied, row, CHECKSUM),
+                file->checksum);
+    else
+        cb_fail(e, CB_SCHEMA,
+                "%03d_%.80s.sql of handler set '%.60s' is not what was applied (checksum %.12s "
+                "there, %.12s here)",
+                file->version, file->name, here->component,
+                PQgetvalue(state->applied, row, CHECKSUM), file->checksum);
+    if (!here->is_bus)
+        return fail_hint(e, "Use the SQL that this database was migrated with, and bring changes "
+                            "as a new file with the next number.");
+    return fail_hint(e, "Use the binaries that migrated this database, or migrate a new, empty one "
+                        "with these and move the data there (bus/README.md, Migrations).");
+}
+
+bool schema_check_files(const schema_state *state, const schema_files *here, cb_error *e)
+{
+    size_t first = schema_next_difference(state, here, 0), more = 0;
+    cb_error why = { 0 };
+
+    if (first == here->n)
+        return true;
+    for (size_t i = first; (i = schema_next_difference(state, here, i + 1)) < here->n;)
+        more++;
+    schema_fail_difference(state, here, first, &why);
+    size_t length = strlen(why.message);
+    if (more > 0)
+        snprintf(why.message + length, sizeof why.message - length, "; %zu more %s", more,
+                 more == 1 ? "file differs" : "files differ");
+    if (e)
+        *e = why;
+    return false;
 }
 
 bool schema_check_binary(const schema_state *bus, cb_error *e)
@@ -55,7 +158,8 @@ bool schema_check_binary(const schema_state *bus, cb_error *e)
 
 bool cb_db_check_schema(cb_db *db, cb_error *e)
 {
-    schema_state bus;
+    const schema_files here = schema_of_bus();
+    OWNED_SCHEMA_STATE(bus) = { 0 };
 
     if (!schema_read(db, "commandbus", &bus, e))
         return false;
@@ -63,7 +167,7 @@ bool cb_db_check_schema(cb_db *db, cb_error *e)
         cb_fail(e, CB_SCHEMA, "there is no commandbus schema in this database");
         return fail_hint(e, "Run: commandbus migrate");
     }
-    if (!schema_check_binary(&bus, e))
+    if (!schema_check_binary(&bus, e) || !schema_check_files(&bus, &here, e))
         return false;
     if (bus.version < cb_schema_version()) {
         cb_fail(e, CB_SCHEMA, "the database has schema version %d, this binary needs %d",

@@ -59,13 +59,14 @@ enum {
     ERROR_CODES,
     ERROR_MESSAGES,
     RETRIES,
+    STILL_RUNNING,
     ARRAYS,
 };
 
 static const array_type array_types[ARRAYS] = {
-    [IDS] = ARRAY_UUID,       [LEASES] = ARRAY_INT8,      [OUTCOMES] = ARRAY_TEXT,
-    [RESULTS] = ARRAY_JSONB,  [ERROR_CODES] = ARRAY_TEXT, [ERROR_MESSAGES] = ARRAY_TEXT,
-    [RETRIES] = ARRAY_FLOAT8,
+    [IDS] = ARRAY_UUID,       [LEASES] = ARRAY_INT8,        [OUTCOMES] = ARRAY_TEXT,
+    [RESULTS] = ARRAY_JSONB,  [ERROR_CODES] = ARRAY_TEXT,   [ERROR_MESSAGES] = ARRAY_TEXT,
+    [RETRIES] = ARRAY_FLOAT8, [STILL_RUNNING] = ARRAY_BOOL,
 };
 
 struct settle_arrays {
@@ -105,10 +106,12 @@ static bool add_item(settle_arrays *to, const cb_settlement *item, cb_error *e)
     array_add_text(&to->arrays[ERROR_CODES], item->error_code);
     array_add_text(&to->arrays[ERROR_MESSAGES], item->error_message);
     array_add_float8(&to->arrays[RETRIES], item->retry_seconds);
+    array_add_bool(&to->arrays[STILL_RUNNING], item->still_running);
     to->used[RESULTS] |= item->result != NULL;
     to->used[ERROR_CODES] |= item->error_code != NULL;
     to->used[ERROR_MESSAGES] |= item->error_message != NULL;
     to->used[RETRIES] |= item->retry_seconds != 0;
+    to->used[STILL_RUNNING] |= item->still_running;
     return true;
 }
 
@@ -189,7 +192,7 @@ bool settle_call_make(settle_call *call, const char *worker, const cb_settlement
 
 bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t n, cb_error *e)
 {
-    if (!pipeline_run(db, call->statements, statement_count(call), e) ||
+    if (!pipeline_run(db, DB_WRITES, call->statements, statement_count(call), e) ||
         !read_verdicts(call, items, n, e))
         return false;
     for (size_t g = 0; g < call->by_domain.count; g++)

@@ -6,6 +6,7 @@ typedef struct {
     int version;
     const char *name; /* The file name without its number and ".sql". */
     const char *text;
+    const char *checksum; /* SHA-256 of the file's bytes, in hex */
 } cb_sql_file;
 
 #endif

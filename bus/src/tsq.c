@@ -48,7 +48,7 @@ static bool end_command(cb_db *db, const char *sql, const cb_tsq_action *action,
     params_text(&p, action->domain);
     params_text(&p, action->command_id);
     if (!db_in_transaction(db))
-        (void)db_look(db, cb_sql_tsq_close_batch, &p, &closed, NULL);
+        (void)db_look_and_write(db, cb_sql_tsq_close_batch, &p, &closed, NULL);
     return true;
 }
 

@@ -107,13 +107,29 @@ cb_uuid cb_uuid_new(void)
     return id;
 }
 
-cb_uuid cb_uuid_from_name(const cb_uuid *space, const char *name)
+static cb_uuid from_name(const cb_uuid *space, const char *name, unsigned char version)
 {
     unsigned char space_bytes[16] = { 0 }, bytes[16];
     cb_uuid id;
 
     uuid_to_bytes(space->text, space_bytes);
     uuid_generate_sha1(bytes, space_bytes, name, strlen(name));
+    bytes[6] = (unsigned char)(version << 4 | (bytes[6] & 0x0F));
     uuid_to_text(bytes, id.text);
     return id;
+}
+
+cb_uuid cb_uuid_from_name(const cb_uuid *space, const char *name)
+{
+    return from_name(space, name, 5);
+}
+
+cb_uuid cb_uuid_derived(const cb_uuid *process_id, const char *name)
+{
+    return from_name(process_id, name, 8);
+}
+
+bool cb_uuid_is_derived(const cb_uuid *id)
+{
+    return id->text[14] == '8';
 }

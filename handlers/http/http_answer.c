@@ -1,6 +1,7 @@
 /* From answers to outcomes, by tables. */
 #include "http_answer.h"
 
+#include <commandbus/json.h>
 #include <json-c/json_tokener.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,17 +42,19 @@ static cb_outcome meaning_of(long status)
     return meanings[i].outcome;
 }
 
+/* NULL unless it is an object that can be read as it was meant: see cb_json_check_object. */
 static json_object *parse(const http_answer *a)
 {
-    json_tokener *tokener = json_tokener_new_ex(DEEPEST);
-    OWNED(json_object) json = NULL;
+    json_tokener *tokener = json_tokener_new_ex(DEEPEST + 1); /* values inside too */
+    json_object *json = NULL;
 
     if (!tokener)
         return NULL;
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    json = json_tokener_parse_ex(tokener, a->body, (int)a->size + 1); /* with its NUL: the end */
+    if (!memchr(a->body, '\0', a->size) && cb_json_check_object(a->body, "the answer", NULL))
+        json =
+            json_tokener_parse_ex(tokener, a->body, (int)a->size + 1); /* with its NUL: the end */
     json_tokener_free(tokener);
-    return json_object_is_type(json, json_type_object) ? json_object_take(&json) : NULL;
+    return json;
 }
 
 /* Only what looks like a code: it goes into replies and lists. What the API says in words does not, for nobody knows

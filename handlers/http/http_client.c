@@ -84,6 +84,15 @@ static int is_futile(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up,
     return cb_context_lost(ctx);
 }
 
+/* Asked when the connection is there and nothing is sent yet: the last moment at which it can be left. Connecting takes time, and
+ * a worker may have been stopped meanwhile. */
+static int is_too_late(void *ctx, char *to, char *from, int to_port, int from_port)
+{
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    return cb_context_lost(ctx) || cb_context_remaining_ms(ctx) <= 0 ? CURL_PREREQFUNC_ABORT
+                                                                     : CURL_PREREQFUNC_OK;
+}
+
 static struct curl_slist *headers_of(cb_context *ctx)
 {
     char key[256];
@@ -124,6 +133,8 @@ static CURLcode perform(const http_client *c, CURL *h, cb_context *ctx, const ch
     curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, is_futile);
     curl_easy_setopt(h, CURLOPT_XFERINFODATA, ctx);
+    curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, is_too_late);
+    curl_easy_setopt(h, CURLOPT_PREREQDATA, ctx);
     /* On a kept connection that closes without an answer curl sends again by itself. What may be tried once only
      * gets a connection of its own, where it does not. */
     curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, cb_context_max_attempts(ctx) == 1 ? 1L : 0L);

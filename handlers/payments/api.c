@@ -117,17 +117,12 @@ static bool read_key(const cb_http_request *request, cb_uuid *ret, cb_http_answe
 static bool ask(const cb_http_request *request, const char *sql, size_t n,
                 const char *const values[], PGresult **ret, cb_http_answer *answer)
 {
-    PGconn *conn = cb_db_conn(request->db);
-    PGresult *result = conn ? PQexecParams(conn, sql, (int)n, NULL, values, NULL, NULL, 0) : NULL;
+    cb_error e = { 0 };
 
-    if (PQresultStatus(result) == PGRES_TUPLES_OK) {
-        *ret = result;
+    if (cb_db_ask(request->db, sql, values, n, ret, &e))
         return true;
-    }
-    const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
     cb_http_error(answer, 503, "DATABASE_FAILED", "the payment was not taken: ask again%s%s",
-                  state ? "; SQLSTATE " : "", state ? state : "");
-    PQclear(result);
+                  *e.sqlstate ? "; SQLSTATE " : "", e.sqlstate);
     return false;
 }
 

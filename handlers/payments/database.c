@@ -118,10 +118,11 @@ static bool await(PGconn *conn, int64_t until)
     return true;
 }
 
-/* 08, 40, 53, 55, 57: the server, another transaction, or an administrator; all of it passes. */
+/* 08, 40, 53, 55, 57: the server, another transaction, or an administrator; all of it passes. 0A: a
+ * standby begins no transaction that writes; the next connection finds the primary. */
 static bool passes(const char *state)
 {
-    static const char *const classes[] = { "08", "40", "53", "55", "57" };
+    static const char *const classes[] = { "08", "0A", "40", "53", "55", "57" };
 
     for (size_t i = 0; i < CB_COUNT(classes); i++) {
         if (strncmp(state, classes[i], 2) == 0)
@@ -140,18 +141,39 @@ static database_result judge(const PGresult *result, char state[6])
     return !said || passes(said) ? DATABASE_LATER : DATABASE_REFUSED;
 }
 
-/* *alive: the connection may be used again. */
+static bool send_bare(PGconn *conn, const char *sql)
+{
+    return PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0) == 1;
+}
+
+/* A transaction in one flush. It says what it needs: a role or a database may have other defaults. */
+static bool send(PGconn *conn, const char *sql, size_t n, const char *const values[])
+{
+    return PQenterPipelineMode(conn) &&
+           send_bare(conn, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") &&
+           PQsendQueryParams(conn, sql, (int)n, NULL, values, NULL, NULL, 0) &&
+           send_bare(conn, "COMMIT") && PQpipelineSync(conn);
+}
+
+/* *alive: the connection may be used again. After an error it is not: the transaction is open. */
 static database_result ask(PGconn *conn, const char *sql, size_t n, const char *const values[],
                            int64_t until, char state[6], bool *alive)
 {
-    database_result judged = DATABASE_LATER;
+    database_result judged = DATABASE_DONE;
+    bool is_over = false;
 
     *alive = false;
-    if (!PQsendQueryParams(conn, sql, (int)n, NULL, values, NULL, NULL, 0) || !await(conn, until))
-        return judged;
-    for (PGresult *r; (r = PQgetResult(conn)); PQclear(r)) /* the last, NULL, ends it */
-        judged = judge(r, state);
-    *alive = PQstatus(conn) == CONNECTION_OK;
+    if (!send(conn, sql, n, values))
+        return DATABASE_LATER;
+    while (!is_over) {
+        if (!await(conn, until) || PQstatus(conn) != CONNECTION_OK)
+            return DATABASE_LATER;
+        OWNED(PGresult) r = PQgetResult(conn); /* NULL between two statements */
+        is_over = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
+        if (r && !is_over && judged == DATABASE_DONE)
+            judged = judge(r, state);
+    }
+    *alive = judged == DATABASE_DONE && PQexitPipelineMode(conn);
     return judged;
 }
 

@@ -1,6 +1,7 @@
 /* UpdatePaymentStatus {"paymentId", "status", "debitAmount", "debitCurrency", "creditCurrency", "debitAccount",
  * "creditAccount", "valueDate"}: for PaymentManager, which does nothing itself. The payment changes in the transaction
- * that completes the command. Without a paymentId it is the process's id. Gives back {"paymentId"}. */
+ * that completes the command. Without a paymentId it is the process's id. Gives back {"paymentId"}. Only a process may send
+ * it: a payment is moved by the process that it belongs to, and by nobody who knows its id. */
 #include "handlers.h"
 #include "mark.h"
 #include "messages.h"
@@ -53,6 +54,9 @@ cb_outcome update_payment_status(cb_context *ctx, const cb_command *command, jso
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
     if (!cb_fields_read(&mark_request_fields, r, cb_context_data(ctx), NULL, &e)) {
         outcome = cb_permanent(ctx, "INVALID_DATA", "%s", e.message);
+    } else if (!cb_uuid_is_derived(&command->command_id)) {
+        outcome = cb_permanent(ctx, "NOT_OF_A_PROCESS",
+                               "the payment of a process is changed by its own commands only");
     } else {
         payment p = facts_of(command, r);
         outcome = change(ctx, &p, (payment_status)r->status);

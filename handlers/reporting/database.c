@@ -49,7 +49,7 @@ static bool bound_statement(PGconn *conn, int64_t ms)
     const char *const values[] = { text };
 
     snprintf(text, sizeof text, "%" PRId64, ms);
-    OWNED(PGresult) begun = PQexec(conn, "BEGIN READ ONLY");
+    OWNED(PGresult) begun = PQexec(conn, "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY");
     if (PQresultStatus(begun) != PGRES_COMMAND_OK)
         return false;
     OWNED(PGresult) set = PQexecParams(conn, "SELECT set_config('statement_timeout', $1, true)", 1,

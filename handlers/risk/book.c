@@ -1,8 +1,8 @@
 /* BookRisk {"amount": "100.00", "currency": "EUR", "debitAccount": "ACC-1", "creditAccount": "ACC-2"}: gives back
  * {"reference", "status", "score"}, where status is APPROVED, PENDING (a person decides) or DECLINED. SIM.3
  *
- * DECLINED is an answer and no failure: who asked decides what it means. The API is told the correlation id as
- * processId, so that the person's decision finds its process. */
+ * DECLINED is an answer and no failure: who asked decides what it means. Of a command that a process sent the API is
+ * told the correlation id as processId, so that the person's decision finds its process, and never another's. */
 #include <string.h>
 
 #include "http_answer.h"
@@ -69,7 +69,7 @@ static cb_outcome book(cb_context *ctx, const cb_command *command, const booking
         return outcome;
     if (!(body = cb_fields_write(&booking_fields, b)))
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
-    if (command->correlation_id.text[0])
+    if (cb_uuid_is_derived(&command->command_id))
         json_object_object_add(body, "processId",
                                json_object_new_string(command->correlation_id.text));
     outcome = http_post(risk_client(), ctx, path, body, &answer);

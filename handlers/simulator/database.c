@@ -66,30 +66,13 @@ bool database_respond(database *d, const char *process_id, const char *name, con
     return done;
 }
 
-/* Classes of SQLSTATE that say "later", and a connection that broke. */
-static bool fail_statement(const database *d, const PGresult *result, cb_error *e)
-{
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    static const char *const later[] = { "08", "40", "53", "55", "57" };
-
-    if (PQstatus(d->conn) != CONNECTION_OK || !state)
-        return cb_fail(e, CB_LOST, "the connection to the database broke");
-    for (size_t i = 0; i < CB_COUNT(later); i++) {
-        if (strncmp(state, later[i], 2) == 0)
-            return cb_fail(e, CB_AGAIN, "%s", PQresultErrorMessage(result));
-    }
-    return cb_fail(e, CB_SERVER, "%s", PQresultErrorMessage(result));
-}
-
-static bool ask(database *d, const char *sql, int n, const char *const values[], PGresult **ret,
+static bool ask(database *d, const char *sql, size_t n, const char *const values[], PGresult **ret,
                 cb_error *e)
 {
     if (!begin(d, e))
         return false;
-    OWNED(PGresult) result = PQexecParams(d->conn, sql, n, NULL, values, NULL, NULL, 0);
-    ExecStatusType status = PQresultStatus(result);
-    bool done =
-        status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || fail_statement(d, result, e);
+    OWNED(PGresult) result = NULL;
+    bool done = cb_db_ask(d->db, sql, values, n, &result, e);
     pthread_mutex_unlock(&d->lock);
     if (done && ret)
         *ret = PGresult_take(&result);

@@ -52,7 +52,7 @@ static bool keep(simulator *s, const request *r, answer *refused)
                                   "of a pending booking the Idempotency-Key must be a UUID");
         return false;
     }
-    if (database_keep_approval(&s->database, process.text, command.text, &e))
+    if (database_keep_approval(&s->approvals, process.text, command.text, &e))
         return true;
     fprintf(stderr, "commandbus-simulator: keeping a pending approval: %s\n", e.message);
     *refused = answer_refusal(503, "TRANS_ERROR", "a pending approval could not be kept");

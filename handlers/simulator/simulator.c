@@ -10,6 +10,7 @@ bool simulator_open(simulator *s, const simulator_options *o, cb_error *e)
     *s = (simulator){ .seed = o->seed, .hold_ms = o->hold_ms };
     places_init(&s->places, o->database_url);
     database_init(&s->database, o->database_url);
+    database_init(&s->approvals, o->database_url);
     bool made = keys_init(&s->keys) && pauses_init(&s->pauses);
     for (int i = 0; i < APIS; i++) {
         traffic_init(&s->traffic[i]);
@@ -41,6 +42,7 @@ void simulator_done(simulator *s)
     }
     pauses_done(&s->pauses);
     keys_done(&s->keys);
+    database_done(&s->approvals);
     database_done(&s->database);
     places_done(&s->places);
 }

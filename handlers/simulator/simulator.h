@@ -25,7 +25,8 @@ typedef struct {
     bookings bookings[APIS];
     keys keys;
     pauses pauses;
-    database database;
+    database database;  /* of the network, whose answers may have to wait for a process */
+    database approvals; /* of calls, which must not */
     network *network;
 } simulator;
 

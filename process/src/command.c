@@ -9,6 +9,9 @@
 /* The reason of a cancel that the runtime itself asked for: no decision of anybody's. */
 static const char our_cancel[] = "commandbus: its process does not wait for it any more";
 
+/* A reply that was due and has not come: it is asked for at once, and again after this time. */
+static const int64_t lost_reply_ms = 60000;
+
 /* ---- sending ---- */
 
 bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
@@ -24,7 +27,7 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     }
     r->send_no++;
     snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no);
-    r->command_id = cb_uuid_from_name(&p->row->process_id, key);
+    r->command_id = cb_uuid_derived(&p->row->process_id, key);
     r->status = RECORD_WAITING;
     r->attempts++;
     r->dirty = true;
@@ -91,12 +94,18 @@ bool reply_is_our_cancel(const inbox_item *reply)
     return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, our_cancel) == 0;
 }
 
-static bool is_reply_to(const inbox_item *item, const record *r)
+/* The id is derived from process, step and send number; deliver_replies has put the domain of the command's
+ * row beside it, and has asked that row whether this process sent it and told it to reply there. */
+bool reply_is_to(const inbox_item *item, const record *r)
 {
-    const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
+    const char *id, *domain;
 
-    return id && !item->consumed && r->command_id.text[0] &&
-           strcasecmp(id, r->command_id.text) == 0;
+    if (item->kind != INBOX_REPLY || item->consumed || !r->command_id.text[0] || !r->domain)
+        return false;
+    id = reply_text(item, "command_id");
+    domain = reply_text(item, "domain");
+    return id && domain && strcasecmp(id, r->command_id.text) == 0 &&
+           strcmp(domain, r->domain) == 0;
 }
 
 /* No order is promised between replies: of two the final one counts. */
@@ -107,7 +116,7 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
     *final = false;
     for (size_t i = 0; i < p->n_inbox && !*final; i++) {
         inbox_item *item = &p->inbox[i];
-        if (!is_reply_to(item, r))
+        if (!reply_is_to(item, r))
             continue;
         found = item;
         *final = reply_is_final(item);
@@ -123,10 +132,27 @@ bool command_is_in_tsq(const record *r, const inbox_item *not_final)
                              : not_final != NULL;
 }
 
+/* Then its reply is on its way, or was lost: it comes with the next settle that asks for it
+ * (restore_replies), and it would be wrong to say that nobody knows. */
+bool command_has_ended(const record *r)
+{
+    return r->command_status &&
+           (strcmp(r->command_status, "COMPLETED") == 0 ||
+            strcmp(r->command_status, "FAILED") == 0 || strcmp(r->command_status, "CANCELED") == 0);
+}
+
+void command_await_lost(cb_process *p, record *r)
+{
+    command_cancel(p, r);
+    r->timeout_at = 0;
+    r->timeout_ms = lost_reply_ms;
+    r->dirty = true;
+}
+
 void command_consume(cb_process *p, const record *r)
 {
     for (size_t i = 0; i < p->n_inbox; i++) {
-        if (is_reply_to(&p->inbox[i], r))
+        if (reply_is_to(&p->inbox[i], r))
             p->inbox[i].consumed = true;
     }
 }

@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "json_build.h"
+#include "size.h"
 
 void command_route(const cb_process *p, command_call *c)
 {
@@ -91,8 +92,10 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     OWNED(json_object) owes = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
     if (is_undone(c) && !owes)
         return not_taken(p, r, "what undoes it cannot be built", &e);
-    if (!call_complete(p, r))
-        return CB_LEAVE; /* parked; the reply is there for the retry */
+    if ((owes && !size_add_value(p, owes)) || !call_complete(p, r)) {
+        record_drop_result(r); /* parked; the reply is there for the retry */
+        return CB_LEAVE;
+    }
     r->owes = json_object_take(&owes);
     command_consume(p, r);
     register_owed(p, r, c);
@@ -125,11 +128,28 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
                     r->command_id.text, r->error_code, message ? message : "no message");
 }
 
+/* `code` is why, or NULL: its reply has not come. */
+static cb_flow in_tsq(cb_process *p, const record *r, const command_call *c, const char *code)
+{
+    run_wait_for(p, r);
+    return run_park(p, "COMMAND_IN_TSQ",
+                    "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "
+                    "%s",
+                    c->name, r->command_id.text, r->domain, code ? code : "");
+}
+
 static cb_flow still_out(cb_process *p, record *r, const command_call *c)
 {
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
-    if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
+    bool overdue = r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
+    if (overdue && command_has_ended(r)) {
+        command_await_lost(p, r);
+        return wait_for_reply(p, r);
+    }
+    if (overdue && command_is_in_tsq(r, NULL))
+        return in_tsq(p, r, c, NULL);
+    if (overdue) {
         command_cancel(p, r);
         run_event(p, "WAIT_TIMEOUT", c->name, NULL);
         run_wait_for(p, r);
@@ -162,12 +182,7 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
     command_consume(p, r);
     if (!command_is_in_tsq(r, reply))
         return still_out(p, r, c);
-    run_wait_for(p, r);
-    return run_park(p, "COMMAND_IN_TSQ",
-                    "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "
-                    "%s",
-                    c->name, r->command_id.text, r->domain,
-                    reply_text(reply, "error_code") ? reply_text(reply, "error_code") : "");
+    return in_tsq(p, r, c, reply_text(reply, "error_code"));
 }
 
 cb_flow command_step(cb_process *p, command_call *c)

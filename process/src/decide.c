@@ -321,12 +321,10 @@ static void sort_out_replies(cb_process *p)
 
     for (size_t i = 0; i < p->n_inbox; i++) {
         inbox_item *item = &p->inbox[i];
-        const char *id = item->kind == INBOX_REPLY ? reply_text(item, "command_id") : NULL;
-        if (item->consumed || item->kind != INBOX_REPLY ||
-            (waiting && id && strcasecmp(id, waiting->command_id.text) == 0))
+        if (item->consumed || item->kind != INBOX_REPLY || (waiting && reply_is_to(item, waiting)))
             continue;
         json_object *details = json_object_new_object();
-        put_text(details, "command_id", id);
+        put_text(details, "command_id", reply_text(item, "command_id"));
         put_text(details, "outcome", item->name);
         put(details, "final", json_object_new_boolean(reply_is_final(item)));
         run_event(p, "LATE_REPLY", NULL, details);
@@ -334,7 +332,7 @@ static void sort_out_replies(cb_process *p)
     }
 }
 
-void run_decide_unreadable(cb_process *p, const char *why)
+void run_decide_unreadable(cb_process *p, const char *code, const char *why)
 {
     inbox_item *request = operator_request(p);
 
@@ -352,7 +350,7 @@ void run_decide_unreadable(cb_process *p, const char *why)
         return;
     }
     /* Answered by parking it again: the next decision must not be refused because of this one. */
-    run_park(p, "PERMANENT_FAILURE", "it cannot be read: %s", why);
+    run_park(p, code, "it cannot be read: %s", why);
 }
 
 /* Whatever it was claimed for: also an operator's request is not tried for ever. */

@@ -6,6 +6,7 @@
  * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
  * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
  * state.c, response.c   what changed since the last record; what has arrived from outside
+ * size.c     how much of all that a run may hold
  * step.c, wait.c, command_step.c, side_effect.c, change.c   the calls that execute() makes
  * command.c  commands of records: sending, replies
  * manager.c  execute() of a type that is a machine of steps: makes the same calls
@@ -24,6 +25,7 @@
 
 #include "names.h"
 #include "record.h"
+#include "size.h"
 #include "types.h"
 
 /* Where the code of the process is just now. */
@@ -84,6 +86,8 @@ struct cb_process {
     void *base;           /* as of the last record: what changed since is not recorded yet */
     json_object *unknown; /* fields that this program does not know: they survive */
     bool state_changed;   /* since the last settle */
+    size_t state_bytes;   /* at most so many, as text */
+    size_t content_bytes; /* likewise, of all that the process holds: see size.h */
 
     /* ---- what is known ---- */
     record *records;
@@ -149,7 +153,7 @@ record *run_at(cb_process *p, int ordinal);
 /* ---- decide.c ---- */
 void run_decide(cb_process *p);
 /* Of a process that could not be loaded. */
-void run_decide_unreadable(cb_process *p, const char *why);
+void run_decide_unreadable(cb_process *p, const char *code, const char *why);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -239,6 +243,10 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
 inbox_item *command_reply(cb_process *p, const record *r, bool *final);
 /* True while the command is in the troubleshooting queue; not_final: the reply that says so, or NULL. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final);
+/* True when the command has its final outcome, whether a reply says so or not. */
+bool command_has_ended(const record *r);
+/* Asks for the reply of a command that has ended, and gives it new time. */
+void command_await_lost(cb_process *p, record *r);
 const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
@@ -246,6 +254,8 @@ void command_consume(cb_process *p, const record *r);
 void command_cancel(cb_process *p, const record *r);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
+/* To the very command that the record sent, and not consumed yet. */
+bool reply_is_to(const inbox_item *item, const record *r);
 bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
 

@@ -100,9 +100,13 @@ static bool outcome_is_known(cb_process *p, record *r)
         command_cancel(p, r); /* if nobody has received it yet, nobody is to */
         return true;
     }
+    bool overdue = leaving_flag(p, "asked") && r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
     if (is_in_tsq(p, r)) {
         outcome_unknown(p, r, "it is in the troubleshooting queue; decide about it there");
-    } else if (leaving_flag(p, "asked") && r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
+    } else if (overdue && command_has_ended(r)) {
+        command_await_lost(p, r);
+        wait_for_outcome(p, r);
+    } else if (overdue) {
         command_cancel(p, r); /* somebody may have had it locked when we asked first */
         outcome_unknown(p, r, "it was received, and has sent no final reply");
     } else {

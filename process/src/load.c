@@ -45,13 +45,21 @@ static json_object *parse(const char *text)
     return o;
 }
 
+/* NULL for what is none: json-c ends the program of who asks for its length. */
+static json_object *parse_array(const char *text)
+{
+    OWNED(json_object) o = parse(text);
+
+    return json_object_is_type(o, json_type_array) ? json_object_take(&o) : NULL;
+}
+
 static bool load_records(cb_process *p, cb_error *e)
 {
-    OWNED(json_object) history = parse(p->row->history);
+    OWNED(json_object) history = parse_array(p->row->history);
     size_t n = history ? json_object_array_length(history) : 0;
 
     if (!history)
-        return cb_fail(e, CB_INVALID_DATA, "its history does not parse, or has more than 512 MiB");
+        return cb_fail(e, CB_INVALID_DATA, "its history does not parse");
     p->room = n + 16;
     p->records = calloc(p->room, sizeof *p->records);
     if (!p->records)
@@ -67,9 +75,9 @@ static bool load_records(cb_process *p, cb_error *e)
     return true;
 }
 
-static bool load_inbox(cb_process *p, cb_error *e)
+static bool load_inbox(cb_process *p, const char *text, cb_error *e)
 {
-    p->inbox_json = parse(p->row->inbox);
+    p->inbox_json = text ? parse_array(text) : NULL;
     size_t n = p->inbox_json ? json_object_array_length(p->inbox_json) : 0;
     p->inbox = calloc(n + 1, sizeof *p->inbox);
 
@@ -82,6 +90,25 @@ static bool load_inbox(cb_process *p, cb_error *e)
                            p->n_inbox + 1);
     }
     return true;
+}
+
+/* It says where to, and which end that has. */
+static bool load_leaving(cb_process *p, cb_error *e)
+{
+    p->leaving = p->row->leaving ? parse(p->row->leaving) : NULL;
+    return !p->row->leaving || (leaving_text(p, "to") && leaving_text(p, "end")) ||
+           cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
+}
+
+/* Of what may not be loaded: where it leaves to stays, and an operator's decision is seen. */
+static void load_decisions(cb_process *p)
+{
+    cb_error ignored;
+    char *decisions = size_decisions(p->row->inbox);
+
+    (void)!load_leaving(p, &ignored);
+    (void)!load_inbox(p, decisions, &ignored);
+    free(decisions);
 }
 
 /* Fills a struct from JSON text. */
@@ -129,14 +156,19 @@ bool run_load(cb_process *p, cb_error *e)
     p->events = json_object_new_array();
     if (!p->commands || !p->cancels || !p->events)
         return cb_fail(e, CB_MEMORY, "no memory for a run");
-    if (p->row->leaving && !(p->leaving = parse(p->row->leaving)))
-        return cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
     if (!record_set_text(&p->step, p->row->current_step) ||
         !record_set_text(&p->wait, p->row->current_wait) ||
         !record_set_text(&p->error_code, p->row->error_code) ||
         !record_set_text(&p->error_message, p->row->error_message))
         return cb_fail(e, CB_MEMORY, "no memory for a run");
-    return load_inbox(p, e) && make_states(p, e) && load_records(p, e) && run_latest_state(p, e);
+    if (!size_is_loadable(p->row, e)) {
+        load_decisions(p);
+        return false;
+    }
+    size_begin(p);
+    /* The inbox first: a decision about what cannot be read must be found and answered. */
+    return load_inbox(p, p->row->inbox, e) && load_leaving(p, e) && make_states(p, e) &&
+           load_records(p, e) && run_latest_state(p, e);
 }
 
 static void free_texts(cb_process *p)

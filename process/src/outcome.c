@@ -137,8 +137,11 @@ void run_hook(cb_process *p, const char *name, void (*hook)(void *state))
     whereabouts was = function_enter(p, name);
     hook(p->state);
     (void)function_return(p, was);
-    if (cb_fields_valid(p->type->type->state, p->state, &e))
-        return;
+    if (cb_fields_valid(p->type->type->state, p->state, &e)) {
+        if (size_state_fits(p))
+            return;
+        cb_fail(&e, CB_PAYLOAD_TOO_LARGE, "it has %zu bytes", p->state_bytes);
+    }
     run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
     state_restore(p);
 }

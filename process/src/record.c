@@ -59,11 +59,18 @@ bool record_set_text(char **to, const char *value)
     return true;
 }
 
+void record_drop_result(record *r)
+{
+    json_object_put(r->result);
+    r->result = NULL;
+}
+
 /* ---- reading ---- */
 
 static json_object *column(json_object *row, int i)
 {
-    return json_object_array_get_idx(row, (size_t)i);
+    return json_object_is_type(row, json_type_array) ? json_object_array_get_idx(row, (size_t)i)
+                                                     : NULL;
 }
 
 static int64_t number(json_object *row, int i)

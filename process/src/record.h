@@ -70,6 +70,8 @@ typedef struct {
 
 void record_done(record *r);
 bool record_set_text(char **to, const char *value);
+/* What was too much must not be written. */
+void record_drop_result(record *r);
 
 /* Reads one record; false when it is none that we could have written. */
 bool record_read(json_object *from, int ordinal, record *to);

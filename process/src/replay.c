@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "fields_types.h"
 #include "json_build.h"
+#include "size.h"
 
 enum {
     MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
@@ -193,6 +194,8 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
 
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
 {
+    if (!r && !p->left && !size_add(p, RECORD_BYTES + strlen(name)))
+        return NULL; /* parked */
     json_object *opening = state_take_changes(p);
 
     if (!r) {

@@ -52,6 +52,11 @@ static void response_take(cb_process *p, inbox_item *item, int during, bool appl
     bool applied = apply ? response_apply(p, item, r) : response_skip(r);
     r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
     r->patch = state_take_changes(p);
+    if (p->left) { /* parked: it is there for the retry */
+        record_done(r);
+        p->n_records--;
+        return;
+    }
     item->consumed = true;
     p->cursor = p->n_records;
 }
@@ -72,6 +77,12 @@ void responses_take_late(cb_process *p, bool apply)
         if (item->kind != INBOX_RESPONSE || item->consumed)
             continue;
         response_take(p, item, 0, apply);
+        if (p->left) { /* it would make the process too large, which cannot be parked any more */
+            p->left = NOT_LEFT;
+            record_set_text(&p->error_code, p->row->error_code);
+            record_set_text(&p->error_message, p->row->error_message);
+            response_take(p, item, 0, false);
+        }
         run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);
     }
 }

@@ -70,7 +70,9 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     if (!known)
         return;
     if (!run_load(p, &e))
-        run_decide_unreadable(p, e.message);
+        run_decide_unreadable(
+            p, e.code == CB_PAYLOAD_TOO_LARGE ? "PROCESS_TOO_LARGE" : "PERMANENT_FAILURE",
+            e.message);
     else
         run_decide(p);
     if (p->left != LEFT_LOST)
@@ -86,6 +88,20 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     p->stray_told = true;
     atomic_store(&p->from_abroad, false);
     p->row = NULL; /* borrowed for the call */
+}
+
+void cb_run_forget(cb_run *run)
+{
+    cb_process *p = &run->process;
+    cb_process kept = { .thread = p->thread, .stray = p->stray, .stray_told = p->stray_told };
+    bool abroad = atomic_load(&p->from_abroad);
+
+    p->stray = NULL;
+    run_clear(p);
+    p->thread = kept.thread;
+    p->stray = kept.stray;
+    p->stray_told = kept.stray_told;
+    atomic_store(&p->from_abroad, abroad);
 }
 
 bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e)

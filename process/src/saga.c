@@ -196,7 +196,10 @@ static void take_error(record *payment, const inbox_item *reply)
 
 static void payment_is_out(cb_process *p, record *payment, const record *r)
 {
-    if (payment->timeout_at > 0 && run_now_ms(p) >= payment->timeout_at) {
+    bool overdue = payment->timeout_at > 0 && run_now_ms(p) >= payment->timeout_at;
+    if (overdue && command_has_ended(payment)) {
+        command_await_lost(p, payment);
+    } else if (overdue) {
         failed(p, payment, "its command has sent no final reply in time");
         return;
     }
@@ -230,8 +233,10 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         payment->result = json_object_get(reply_result(reply));
         if (p->type->type->manager)
             manager_take_undone(p, r->owes, payment->result);
-        if (!call_complete(p, payment))
-            return false; /* parked; the reply is there for the retry */
+        if (!call_complete(p, payment)) {
+            record_drop_result(payment); /* parked; the reply is there for the retry */
+            return false;
+        }
         command_consume(p, payment);
         return true;
     }

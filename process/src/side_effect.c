@@ -43,6 +43,10 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
     const char *wrong = make_value(p, r, make, arg);
     if (wrong)
         return run_park(p, "PERMANENT_FAILURE", "side effect '%s' %s", name, wrong);
+    if (!size_add_value(p, r->result)) {
+        record_drop_result(r);
+        return CB_LEAVE;
+    }
     *ret = r->result;
     return call_complete(p, r) ? CB_NEXT : CB_LEAVE;
 }

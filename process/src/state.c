@@ -77,6 +77,10 @@ json_object *state_take_changes(cb_process *p)
                  e.message);
         return NULL;
     }
+    if (changes && !size_add_changes(p, changes)) {
+        json_object_put(changes);
+        return NULL;
+    }
     if (changes) {
         p->state_changed = true;
         state_keep(p);

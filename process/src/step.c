@@ -55,13 +55,13 @@ static const cb_host step_host = { .remaining_ms = remaining_ms,
                                    .is_lost = is_lost,
                                    .is_stopping = is_stopping };
 
-/* The key that downstream knows this step by, whichever attempt it is. */
+/* The key that downstream knows this step by, whichever attempt it is. Nobody else can send a command with it. */
 static cb_uuid step_key(const cb_process *p, const char *prefix, const char *name)
 {
     char text[512];
 
     snprintf(text, sizeof text, "%s/%s", prefix, name);
-    return cb_uuid_from_name(&p->row->process_id, text);
+    return cb_uuid_derived(&p->row->process_id, text);
 }
 
 /* ---- one attempt ---- */
@@ -140,7 +140,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
         if (call_complete(p, r))
             return TRIED_DONE;
         r->status = RECORD_FAILED;
-        record_set_text(&r->error_code, "PERMANENT_FAILURE");
+        record_set_text(&r->error_code, p->error_code);
         record_set_text(&r->error_message, p->error_message);
         return TRIED_FAILED;
     }

@@ -104,8 +104,24 @@ Test(payload, as_deep_as_the_bus_takes_is_held)
     free(deep);
 }
 
-Test(payload, that_cannot_be_held_never_reaches_the_handler)
+/* {"a":[{},{},…]}: 60 kB of text, 20 MiB in memory. */
+static char *dense(void)
 {
+    enum {
+        OBJECTS = 20000
+    };
+    char *text = malloc(3 * OBJECTS + 16), *to = text;
+
+    to = stpcpy(to, "{\"a\":[{}");
+    for (int i = 1; i < OBJECTS; i++)
+        to = stpcpy(to, ",{}");
+    strcpy(to, "]}");
+    return text;
+}
+
+Test(payload, that_cannot_be_held_never_reaches_the_handler) /* DESIGN 8.10 */
+{
+    char *many = dense();
     char *deep = nested("{\"a\":", "1", "}", 33), *deepest = nested("{\"a\":", "1", "}", 100000);
     char huge[500] = "{\"a\":";
     memset(huge + 5, '9', 400);
@@ -113,6 +129,7 @@ Test(payload, that_cannot_be_held_never_reaches_the_handler)
     const char *const samples[] = {
         deep,
         deepest,
+        many,
         huge, /* jsonb keeps it, a double does not */
         "{\"a\":18446744073709551616}",
         "{\"a\":-9223372036854775809}",
@@ -138,6 +155,7 @@ Test(payload, that_cannot_be_held_never_reaches_the_handler)
     }
     free(deep);
     free(deepest);
+    free(many);
 }
 
 Test(payload, is_gone_when_the_handler_has_returned)

@@ -75,6 +75,28 @@ Test(db, an_administrator_who_ends_the_session_leaves_it_lost)
     cr_assert(cb_db_is_lost(db));
 }
 
+/* Issue 14.5: bodies of our functions would mean something else, and say what is not true. */
+Test(db, with_escapes_in_literals_is_refused_by_what_is_wrong)
+{
+    PGconn *conn = PQconnectdb(test_server_url());
+    char url[512];
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+    snprintf(url, sizeof url,
+             "host='%s' port='%s' dbname='%s' user='%s' password='%s' "
+             "options='-c standard_conforming_strings=off'",
+             PQhost(conn), PQport(conn), PQdb(conn), PQuser(conn), PQpass(conn));
+
+    cr_assert_not(cb_db_open(url, &db, &e));
+    cr_expect_eq(e.code, CB_SERVER);
+    cr_expect(strstr(e.message, "standard_conforming_strings is off"), "%s", e.message);
+    cr_expect(strstr(e.hint, "ALTER ROLE"), "%s", e.hint);
+
+    PQclear(PQexec(conn, "SET standard_conforming_strings = off"));
+    cr_expect_not(cb_db_borrow(conn, &db, &e));
+    PQfinish(conn);
+}
+
 Test(db, nobody_there_is_lost)
 {
     cb_db *db = NULL;

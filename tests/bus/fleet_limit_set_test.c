@@ -84,6 +84,7 @@ Test(fleet_limit_set, keeps_the_place_of_a_silent_holder_while_there_is_no_limit
     OWNED(cb_claim) held = test_claim(r.db, "w", 1, 60);
     cb_settlement timeout = test_outcome(cb_claim_at(held, 0), CB_TRANSIENT);
     timeout.error_code = "HANDLER_TIMEOUT";
+    timeout.still_running = true;
     expect_verdict(CB_SETTLED, test_settle_one(r.db, "w", timeout));
 
     set_limit(&r, 0);
@@ -156,10 +157,10 @@ Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
 Test(fleet_limit_set, wakes_who_sleeps_for_want_of_a_place) /* DESIGN 2: wake-up */
 {
     static const char *const queues[] = { "fx__commands" };
-    rig r = limited_rig(1, 2);
+    rig r = limited_rig(2, 3);
     PGconn *listener = test_pq_open(r.conninfo);
     cb_error e = { 0 };
-    OWNED(cb_claim) claim = test_claim(r.db, "busy", 1, 60);
+    OWNED(cb_claim) claim = test_claim(r.db, "busy", 2, 60);
     test_exec(listener, "LISTEN commandbus_fx__commands; LISTEN marker");
     cr_assert(cb_sleep_announce(r.db, "waiting", queues, 1, 60, &e), "%s", e.message);
 
@@ -169,8 +170,9 @@ Test(fleet_limit_set, wakes_who_sleeps_for_want_of_a_place) /* DESIGN 2: wake-up
     cr_expect_str_eq(channel, "commandbus_fx__commands");
     free(channel);
 
-    /* The last one leaves nothing to wake up for. */
-    expect_verdict(CB_SETTLED, test_run_one(r.db, "busy", CB_SUCCESS));
+    /* Whoever wants a place has found that one: the next wakes nobody. */
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(r.db, "busy", test_outcome(cb_claim_at(claim, 1), CB_SUCCESS)));
     test_exec(r.sql, "NOTIFY marker");
     channel = wait_for_notify(listener);
     cr_expect_str_eq(channel, "marker");

@@ -118,6 +118,7 @@ Test(fleet_limit, a_handler_past_its_timeout_keeps_its_place_until_it_returns) /
     OWNED(cb_claim) claim = test_claim(r.db, "w", 1, 60);
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), CB_TRANSIENT);
     item.error_code = "HANDLER_TIMEOUT";
+    item.still_running = true;
     item.retry_seconds = 60;
 
     expect_verdict(CB_SETTLED, test_settle_one(r.db, "w", item));

@@ -229,7 +229,8 @@ Test(fleet, is_tidied_of_what_is_over_and_of_nothing_else) /* issue 3: housekeep
     test_exec(bus.conn, "SELECT commandbus.sleep_announce('awake', '{fx__commands}', -1), "
                         "commandbus.sleep_announce('asleep', '{fx__commands}', 60)");
     test_exec(bus.conn,
-              "INSERT INTO commandbus.fleet_lease SELECT gen_random_uuid(), 1, "
+              "INSERT INTO commandbus.fleet_place (place, command_id, lease_no, held_until, "
+              "timeout_seconds, domain, worker) SELECT 0, gen_random_uuid(), 1, "
               "now() + make_interval(secs => s), 1, 'fx', 'w' FROM unnest('{-1,60}'::int[]) s");
 
     expect_ok(cb_fleet_tidy(bus.db, &removed, &e), e);

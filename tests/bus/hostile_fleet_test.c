@@ -153,9 +153,10 @@ Test(hostile_fleet, settle_and_extend_in_any_order_never_deadlock_over_the_capac
     crew c = crew_open(r.conninfo);
     /* Another domain's places, so many that ours are looked up one by one, in the caller's order. */
     test_exec(r.sql,
-              "INSERT INTO commandbus.fleet_lease SELECT gen_random_uuid(), 1, 'infinity', 1, "
-              "'risk', 'w' FROM generate_series(1, 20000)");
-    test_exec(r.sql, "ANALYZE commandbus.fleet_lease");
+              "INSERT INTO commandbus.fleet_place (place, command_id, lease_no, held_until, "
+              "timeout_seconds, domain, worker) SELECT s, gen_random_uuid(), 1, 'infinity', 1, "
+              "'risk', 'w' FROM generate_series(1, 20000) s");
+    test_exec(r.sql, "ANALYZE commandbus.fleet_place");
 
     for (double end = test_clock() + 5; test_clock() < end;) {
         cb_error e = { 0 };
@@ -206,6 +207,7 @@ static cb_claim *timed_out(rig *r, cb_uuid *id, double vt_seconds)
     cb_settlement timeout = test_outcome(cb_claim_at(claim, 0), CB_TRANSIENT);
 
     timeout.error_code = "HANDLER_TIMEOUT";
+    timeout.still_running = true;
     timeout.retry_seconds = 3600;
     expect_verdict(CB_SETTLED, test_settle_one(r->db, "w", timeout));
     OWNED(cb_claim) more = test_claim(r->db, "w", 1, 1);

@@ -6,27 +6,20 @@
 
 TestSuite(hostile_queue, .init = bus_open, .fini = bus_close);
 
-/* The field of doctor's line about `check`, "" when there is none; the caller frees it. */
-static char *doctor(const char *check, const char *field)
+static void expect_doctor(const char *check, const char *status)
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
+    const char *is = "not there", *detail = "";
 
     cr_assert(cb_doctor(bus.db, &rows, &e), "%s", e.message);
     for (size_t i = 0; i < cb_rows_count(rows); i++) {
-        if (strcmp(cb_rows_get(rows, i, "check_name"), check) == 0)
-            return strdup(cb_rows_get(rows, i, field));
+        if (strcmp(cb_rows_get(rows, i, "check_name"), check) == 0) {
+            is = cb_rows_get(rows, i, "status");
+            detail = cb_rows_get(rows, i, "detail");
+        }
     }
-    return strdup("");
-}
-
-static void expect_doctor(const char *check, const char *status)
-{
-    char *is = doctor(check, "status"), *detail = doctor(check, "detail");
-
     cr_expect_str_eq(is, status, "%s is '%s': %s", check, is, detail);
-    free(is);
-    free(detail);
 }
 
 static size_t restore(const char *domain)
@@ -242,4 +235,183 @@ Test(hostile_queue, a_reply_queue_made_again_by_somebody_else_does_not_stop_a_se
     expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
     expect_doctor("undeliverable replies", "warn");
     expect_doctor("queue payments__replies", "fail");
+}
+
+/* ---- what somebody who may write into a queue can put there ---- */
+
+/* Every value of a column that PGMQ lets anybody write, as `SET` wants it. */
+static const char *const hostile_columns[] = {
+    "read_ct = 2147483647",
+    "read_ct = -2147483648",
+    "vt = '-infinity'",
+    "vt = '4713-01-01 00:00:00 BC'",
+    "enqueued_at = 'infinity'",
+    "enqueued_at = '-infinity'",
+    "enqueued_at = '294276-12-31'",
+    "last_read_at = 'infinity'",
+    "headers = '[]'",
+    "headers = '\"x\"'",
+    "message = NULL",
+    "message = '[]'",
+};
+
+static void deface(const char *queue, const char *sets)
+{
+    char sql[300];
+
+    snprintf(sql, sizeof sql, "UPDATE pgmq.q_%s SET %s", queue, sets);
+    test_exec(bus.conn, sql);
+}
+
+/* DESIGN 8.5, 8.7: what counts is the command's row; nothing a message says stops a claim. */
+Test(hostile_queue, a_message_with_any_values_is_claimed_and_released_and_settled)
+{
+    for (size_t i = 0; i < CB_COUNT(hostile_columns); i++) {
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        deface("fx__commands", hostile_columns[i]);
+        OWNED(cb_claim) first = test_claim(bus.db, "w", 10, 30);
+        cr_assert_eq(cb_claim_count(first), 1, "with %s", hostile_columns[i]);
+        expect_value(bus.conn, "1",
+                     "SELECT count(*) FROM commandbus.release_unknown('fx', 'w', '{}', '{}')");
+
+        expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
+
+        expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
+    }
+}
+
+/* A second message for a command, under the id of its first. */
+static void put_back(cb_uuid id)
+{
+    free(test_value(bus.conn,
+                    "INSERT INTO pgmq.q_fx__commands (msg_id, vt, message) OVERRIDING SYSTEM VALUE "
+                    "SELECT msg_id, now(), '{}' FROM commandbus.command_metadata "
+                    "WHERE command_id = $1 RETURNING 1",
+                    id.text, NULL));
+}
+
+/* DESIGN 8.7: the same for those that a claim must put off or archive. */
+Test(hostile_queue, a_message_with_any_values_is_put_off_and_archived)
+{
+    for (size_t i = 0; i < CB_COUNT(hostile_columns); i++) {
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 60);
+        deface("fx__commands", hostile_columns[i]);
+        test_exec(bus.conn, "UPDATE pgmq.q_fx__commands SET vt = least(vt, now())");
+
+        OWNED(cb_claim) other = test_claim(bus.db, "thief", 10, 30); /* the lease runs: put off */
+        cr_expect_eq(cb_claim_count(other), 0, "with %s", hostile_columns[i]);
+        expect_verdict(
+            CB_SETTLED,
+            test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
+        put_back(id);
+        deface("fx__commands", hostile_columns[i]);
+        OWNED(cb_claim) poison = test_claim(bus.db, "w", 10, 30);
+        cr_expect_eq(cb_claim_poisoned(poison), 1, "with %s", hostile_columns[i]);
+    }
+}
+
+/* ---- messages that nobody would see ---- */
+
+#define expect_hidden(expected)      \
+    expect_value(bus.conn, expected, \
+                 "SELECT coalesce(sum(messages), 0) FROM commandbus.hidden_messages()")
+
+/* DESIGN 8.1 */
+Test(hostile_queue, a_message_hidden_for_ever_is_named_and_revealed)
+{
+    static const char *const never[] = { "vt = 'infinity'", "vt = now() + interval '10 years'" };
+
+    for (size_t i = 0; i < CB_COUNT(never); i++) {
+        test_send_one(bus.db, .domain = "fx");
+        deface("fx__commands", never[i]);
+        expect_hidden("1");
+
+        test_exec(bus.conn, "SELECT commandbus.keep_messages('fx')");
+
+        expect_hidden("0");
+        expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
+    }
+    test_send_one(bus.db, .domain = "fx");
+    deface("fx__commands", never[0]);
+    expect_doctor("hidden messages", "warn");
+}
+
+/* DESIGN 8.1: what a sender may ask for is not a mistake. */
+Test(hostile_queue, a_command_put_off_for_a_year_stays_put_off)
+{
+    test_send_one(bus.db, .domain = "fx", .delay_seconds = 31536000);
+
+    test_exec(bus.conn, "SELECT commandbus.restore_messages('fx')");
+
+    expect_hidden("0");
+    expect_value(bus.conn, "t", "SELECT vt > now() + interval '364 days' FROM pgmq.q_fx__commands");
+}
+
+/* DESIGN 8.1: its worker dies, and nobody would see that its lease is over. */
+Test(hostile_queue, a_running_command_whose_message_is_hidden_past_its_lease_is_taken_over)
+{
+    test_send_one(bus.db, .domain = "fx");
+    cb_claim_free(test_claim(bus.db, "dies", 1, 30));
+    deface("fx__commands", "vt = now() + interval '30 days'");
+    expect_hidden("1");
+
+    test_exec(bus.conn, "SELECT commandbus.keep_messages('fx')");
+    OWNED(cb_claim) early = test_claim(bus.db, "w", 1, 30);
+    cr_expect_eq(cb_claim_count(early), 0, "its lease runs");
+
+    expect_hidden("0");
+    expect_value(bus.conn, "t",
+                 "SELECT q.vt = c.lease_until FROM pgmq.q_fx__commands q "
+                 "JOIN commandbus.command_metadata c USING (msg_id)");
+}
+
+/* ---- looking for lost messages only when there is a reason ---- */
+
+#define kept "SELECT count(*) FROM commandbus.keep_messages('fx')"
+
+/* DESIGN 8.1: all commands are looked through once an hour, and after a DELETE by hand. */
+Test(hostile_queue, messages_taken_out_by_hand_are_put_back_at_the_next_look)
+{
+    static const char *const hands[] = { "DELETE FROM pgmq.q_fx__commands",
+                                         "SELECT pgmq.purge_queue('fx__commands')",
+                                         "SELECT pgmq.archive('fx__commands', msg_id) FROM "
+                                         "pgmq.q_fx__commands",
+                                         "SELECT pgmq.drop_queue('fx__commands'); "
+                                         "SELECT commandbus.register_domain('fx')" };
+    expect_value(bus.conn, "0", kept);
+    test_send(bus.db, 3, NULL);
+
+    for (size_t i = 0; i < CB_COUNT(hands); i++) {
+        expect_value(bus.conn, "0", kept);
+        test_exec(bus.conn, hands[i]);
+        expect_value(bus.conn, "3", kept);
+        expect_value(bus.conn, "0", kept);
+    }
+
+    cr_expect_eq(test_run_all(bus.db, "w", 10), 3);
+}
+
+/* What our own functions do to a queue is no reason to look. */
+Test(hostile_queue, work_as_usual_makes_nobody_look_through_all_commands)
+{
+    expect_value(bus.conn, "0", kept);
+    test_send(bus.db, 20, NULL);
+    expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_TRANSIENT));
+    expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_PERMANENT));
+    cr_expect_eq(test_run_all(bus.db, "w", 20), 19);
+
+    expect_value(bus.conn, "0",
+                 "SELECT count(*) FROM commandbus.touched_queue WHERE queue_name = 'fx__commands'");
+}
+
+/* A thousand at a time; what is left is the next look's. */
+Test(hostile_queue, more_lost_messages_than_one_look_restores_are_restored_by_the_next)
+{
+    test_send(bus.db, 1500, NULL);
+    test_exec(bus.conn, "TRUNCATE pgmq.q_fx__commands");
+
+    expect_value(bus.conn, "1000", kept);
+    expect_value(bus.conn, "500", kept);
+    expect_value(bus.conn, "0", kept);
 }

@@ -4,7 +4,10 @@
 #include <criterion/criterion.h>
 #include <libpq-fe.h>
 #include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "database.h"
 
@@ -15,7 +18,6 @@ static const struct {
 } samples[] = {
     { "{}", true },
     { " \t\r\n{ \"a\" : [ 1 , -0.5e+10, true, false, null, \"x\" ] } ", true },
-    { "{\"a\":1,\"a\":2}", true },
     { "[]", true },
     { "\"text\"", true },
     { "-0", true },
@@ -102,6 +104,91 @@ Test(json, an_object_is_an_object)
     cr_assert(json_check(" {} ", JSON_OBJECT, "data", &e));
     cr_assert_not(json_check("[{}]", JSON_OBJECT, "headers", &e));
     cr_assert_str_eq(e.message, "headers must be a JSON object");
+}
+
+/* Each with the key that is there twice as its text has it, or NULL. */
+static const struct {
+    const char *text, *twice;
+} keys[] = {
+    { "{\"amount\":\"1\",\"amount\":\"1000\"}", "'amount' at byte 15" },
+    { "{\"a\":1,\"A\":2,\"a \":3,\"\":4}", NULL },
+    { "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":1}]}", NULL },
+    { "[[{\"b\":[{\"x\":1,\"y\":{},\"x\":2}]}]]", "'x' at byte 23" },
+    { "{\"a\":{\"b\":1},\"b\":2,\"a\":3}", "'a' at byte 20" },
+    { "{\"\":1,\"\":2}", "'' at byte 7" },
+    { "{\"amount\":1,\"\\u0061mount\":2}", "'\\u0061mount' at byte 13" },
+    { "{\"\\u20AC\":1,\"\xE2\x82\xAC\":2}", "'\xE2\x82\xAC' at byte 13" },
+    { "{\"\\ud83d\\uDCB6\":1,\"\xF0\x9F\x92\xB6\":2}", "'\xF0\x9F\x92\xB6' at byte 19" },
+    { "{\"\\u00e9\":1,\"\xC3\xA9\":2}", "'\xC3\xA9' at byte 13" },
+    { "{\"a\\/b\":1,\"a/b\":2}", "'a/b' at byte 11" },
+    { "{\"\\n\\\"\":1,\"\\u000A\\u0022\":2}", "'\\u000A\\u0022' at byte 11" },
+    { "{\"\\b\\f\\r\\t\\\\\":1,\"bfrt\\\\\":2,\"\\u0008\\u000c\\u000d\\u0009\\u005c\":3}",
+      "at byte 28" },
+    { "{\"n\":1,\"\\n\":2,\"\\\\n\":3}", NULL },
+};
+
+Test(json, a_key_is_there_once_however_it_is_spelled)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        cb_error e = { 0 };
+        bool fine = json_check(keys[i].text, JSON_ANY, "data", &e);
+
+        cr_expect_eq(fine, !keys[i].twice, "%s: %s", keys[i].text, e.message);
+        if (keys[i].twice) {
+            cr_expect_eq(e.code, CB_INVALID_DATA);
+            cr_expect_not_null(strstr(e.message, "data has a duplicate key "), "%s", e.message);
+            cr_expect_not_null(strstr(e.message, keys[i].twice), "%s", e.message);
+        }
+    }
+}
+
+Test(json, a_long_key_is_cut_in_the_message)
+{
+    char text[1000] = "{\"";
+    cb_error e = { 0 };
+
+    for (int i = 0; i < 60; i++)
+        strcat(text, "\xE2\x82\xAC");
+    strcat(text, "\":1,");
+    size_t n = strlen(text);
+    memcpy(text + n, text + 1, n - 2);
+    strcpy(text + 2 * n - 2, "}");
+
+    cr_assert_not(json_check(text, JSON_OBJECT, "data", &e));
+    cr_expect_not_null(strstr(e.message, "\xE2\x82\xAC' at byte"), "%s", e.message);
+    cr_expect_lt(strlen(e.message), 130, "%s", e.message);
+}
+
+/* "k1":1,"k2":1,… of `n` keys, of which the last is that with this number. */
+static char *object_of(size_t n, size_t last)
+{
+    char *text = malloc(n * 16 + 16), *at = text;
+
+    for (size_t i = 0; i < n; i++)
+        at += sprintf(at, "%s\"k%zu\":1", i ? "," : "{", i + 1 < n ? i : last);
+    strcpy(at, "}");
+    return text;
+}
+
+static double seconds_of(const char *text, bool fine)
+{
+    struct timespec began, ended;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    cr_expect_eq(json_check(text, JSON_OBJECT, "data", NULL), fine);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    return (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
+}
+
+/* 10^10 comparisons would take half a minute. */
+Test(json, very_many_keys_are_compared_in_no_time)
+{
+    char *different = object_of(100000, 100000), *twice = object_of(100000, 7);
+
+    cr_expect_lt(seconds_of(different, true), 5.0);
+    cr_expect_lt(seconds_of(twice, false), 5.0);
+    free(different);
+    free(twice);
 }
 
 Test(json, nesting_is_bounded)

@@ -43,6 +43,9 @@ Test(lease, a_command_that_outlived_max_attempts_workers_goes_to_the_tsq) /* WRK
         "SELECT concat_ws(' ', status, attempts, error_type, error_code, lease_owner, lease_until, "
         "CASE WHEN tsq_at IS NOT NULL THEN 'parked' END) FROM commandbus.command_metadata");
     expect_trail(r.sql, "SENT RECEIVED RECEIVED MOVED_TO_TSQ", id);
+    expect_value(r.sql, "dies finds", /* who ran it, and who found that it does not end */
+                 "SELECT worker || ' ' || (details ->> 'found_by') FROM commandbus.audit "
+                 "WHERE event_type = 'MOVED_TO_TSQ'");
     expect_messages(r.sql, "0 queued, 1 archived, 1 replied", id);
     expect_value(
         r.sql, "FAILED LEASE_EXHAUSTED false",

@@ -99,6 +99,34 @@ Test(handler_set, counts_for_itself_beside_other_sets)
     cr_assert_eq(report.applied, 1);
 }
 
+/* BUS.11, issue 14.4 */
+Test(handler_set, whose_file_was_changed_after_it_was_applied_is_refused_by_its_name)
+{
+    cb_error e = { 0 };
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    write_file("001_schema.sql", "CREATE SCHEMA ledger; -- ü");
+    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    expect_error(CB_SCHEMA, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    cr_expect(strstr(e.message, "001_schema.sql") && strstr(e.message, "ledger"), "%s", e.message);
+    cr_expect(strstr(e.hint, "a new file"), "%s", e.hint);
+    expect_value(bus.conn, "", "SELECT to_regclass('ledger.entry')::text");
+}
+
+/* BUS.11: what is kept is what sha256sum prints */
+Test(handler_set, keeps_the_sha256_of_its_file)
+{
+    cb_error e = { 0 };
+    write_file("001_nothing.sql", "SELECT 1;");
+
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
+
+    expect_value(bus.conn, "17db4fd369edb9244b9f91d9aeed145c3d04ad8ba6e95d06247f07a63527d11a",
+                 "SELECT checksum FROM commandbus.schema_version WHERE component = 'ledger'");
+}
+
 typedef struct {
     cb_db *db;
     bool fine;

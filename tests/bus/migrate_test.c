@@ -247,7 +247,7 @@ Test(schema, whose_oldest_binary_is_newer_is_refused_and_left_alone)
 {
     cb_error e = { 0 };
     test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
-                        "name) VALUES ('commandbus', 999, 998, 'from_the_future')");
+                        "name, checksum) VALUES ('commandbus', 999, 998, 'from_the_future', 'x')");
     char *before = bus_contents();
 
     expect_error(CB_SCHEMA_TOO_NEW, cb_migrate(bus.db, NULL, &e), e);
@@ -264,7 +264,7 @@ Test(schema, that_is_newer_but_still_takes_this_binary_is_accepted)
     cb_error e = { 0 };
     cb_migrate_report report;
     test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
-                        "name) VALUES ('commandbus', 999, 1, 'an_addition')");
+                        "name, checksum) VALUES ('commandbus', 999, 1, 'an_addition', 'x')");
     char *before = bus_contents();
 
     expect_ok(cb_db_check_schema(bus.db, &e), e);
@@ -280,7 +280,7 @@ Test(schema, is_not_too_new_because_a_handler_set_has_a_higher_version)
 {
     cb_error e = { 0 };
     test_exec(bus.conn, "INSERT INTO commandbus.schema_version (component, version, oldest_binary, "
-                        "name) VALUES ('fx', 999, 999, 'of_a_set')");
+                        "name, checksum) VALUES ('fx', 999, 999, 'of_a_set', 'x')");
 
     expect_ok(cb_db_check_schema(bus.db, &e), e);
     expect_ok(cb_migrate(bus.db, NULL, &e), e);
@@ -296,6 +296,123 @@ Test(schema, older_than_the_binary_asks_for_a_migrate)
     expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
 
     cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+}
+
+/* ---- a database that was made of other files: issue 14.4 ---- */
+
+/* The file with that number, as its name is here. The caller frees it. */
+static char *file_name(const char *version)
+{
+    return test_value(bus.conn,
+                      "SELECT lpad(version::text, 3, '0') || '_' || name || '.sql' FROM "
+                      "commandbus.schema_version WHERE component = 'commandbus' AND version = $1",
+                      version, NULL);
+}
+
+/* Refused by everybody who asks, and nothing is changed by it. *e is the last refusal. */
+static void expect_refused(cb_error *e)
+{
+    char *before = bus_contents();
+
+    expect_error(CB_SCHEMA, cb_migrate(bus.db, NULL, e), *e);
+    expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, e), *e);
+    cr_assert(strstr(e->hint, "Use the binaries that migrated this database"), "%s", e->hint);
+    expect_unchanged(before, bus_contents());
+}
+
+/* How many lines of doctor's report about the schema fail and name that file. */
+static size_t doctor_names(const char *file)
+{
+    OWNED(cb_rows) rows = NULL;
+    cb_error e = { 0 };
+    size_t n = 0;
+
+    expect_ok(cb_doctor(bus.db, &rows, &e), e);
+    for (size_t i = 0; i < cb_rows_count(rows); i++)
+        n += strcmp(cb_rows_get(rows, i, "check_name"), "schema") == 0 &&
+             strcmp(cb_rows_get(rows, i, "status"), "fail") == 0 &&
+             strstr(cb_rows_get(rows, i, "detail"), file) != NULL;
+    return n;
+}
+
+/* BUS.11 */
+Test(schema, that_was_made_of_another_file_is_refused_by_its_name)
+{
+    cb_error e = { 0 };
+    char *file = file_name("7");
+    test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
+                        "WHERE component = 'commandbus' AND version = 7");
+
+    expect_refused(&e);
+
+    cr_expect(strstr(e.message, file), "%s", e.message);
+    cr_expect(strstr(e.message, "another build"), "%s", e.message);
+    cr_expect_eq(doctor_names(file), 1);
+    free(file);
+}
+
+/* BUS.11 */
+Test(schema, that_was_made_of_several_other_files_names_the_first_and_doctor_all)
+{
+    cb_error e = { 0 };
+    char *first = file_name("3"), *second = file_name("9");
+    test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
+                        "WHERE component = 'commandbus' AND version IN (3, 9)");
+
+    expect_refused(&e);
+
+    cr_expect(strstr(e.message, first) && strstr(e.message, "1 more file differs"), "%s",
+              e.message);
+    cr_expect_eq(doctor_names(first), 1);
+    cr_expect_eq(doctor_names(second), 1);
+    free(second);
+    free(first);
+}
+
+/* BUS.11 */
+Test(schema, that_was_made_when_the_files_had_other_numbers_names_both)
+{
+    cb_error e = { 0 };
+    char *file = file_name("7");
+    test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64), "
+                        "name = 'claim' WHERE component = 'commandbus' AND version = 7");
+
+    expect_refused(&e);
+
+    cr_expect(strstr(e.message, file) && strstr(e.message, "007_claim.sql"), "%s", e.message);
+    free(file);
+}
+
+/* BUS.11: as the tree before made it */
+Test(schema, of_a_build_that_kept_no_checksums_is_refused_and_says_so)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "ALTER TABLE commandbus.schema_version DROP COLUMN checksum");
+
+    expect_refused(&e);
+
+    cr_expect(strstr(e.message, "keeps no checksums"), "%s", e.message);
+    cr_expect_geq(doctor_names("keeps no checksums"), 1);
+}
+
+/* BUS.11: a database that is behind gets no files on top of others than these */
+Test(schema, that_is_older_and_made_of_other_files_gets_nothing_on_top)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "DELETE FROM commandbus.schema_version WHERE version = "
+                        "(SELECT max(version) FROM commandbus.schema_version);"
+                        "UPDATE commandbus.schema_version SET checksum = 'x' WHERE version = 1");
+
+    expect_refused(&e);
+}
+
+/* BUS.11: what is kept is what sha256sum prints */
+Test(schema, keeps_the_sha256_of_each_file)
+{
+    expect_value(
+        bus.conn, "t",
+        "SELECT bool_and(checksum ~ '^[0-9a-f]{64}$') AND count(DISTINCT checksum) = count(*)"
+        " FROM commandbus.schema_version");
 }
 
 /* BUS.11 */

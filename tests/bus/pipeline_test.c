@@ -53,7 +53,7 @@ Test(pipeline, every_statement_has_its_result)
     insert(&s[0], 1);
     s[1].sql = "SELECT 'between'";
     insert(&s[2], 2);
-    cr_assert(pipeline_run(db, s, 3, &e), "%s", e.message);
+    cr_assert(pipeline_run(db, DB_WRITES, s, 3, &e), "%s", e.message);
 
     cr_assert_str_eq(PQgetvalue(s[0].result, 0, 0), "1");
     cr_assert_str_eq(PQgetvalue(s[1].result, 0, 0), "between");
@@ -72,7 +72,7 @@ Test(pipeline, an_error_undoes_all_of_it_and_leaves_the_connection_usable)
     s[1].sql = "SELECT 1 / 0";
     s[2].sql = "SELECT nonsense";
     insert(&s[3], 2);
-    cr_assert_not(pipeline_run(db, s, 4, &e));
+    cr_assert_not(pipeline_run(db, DB_WRITES, s, 4, &e));
     cr_expect(!s[0].refused && s[1].refused && !s[2].refused && !s[3].refused);
 
     cr_assert_str_eq(e.sqlstate, "22012", "the first error and not a later one");
@@ -89,7 +89,7 @@ Test(pipeline, an_error_of_the_commit_itself_is_seen)
 
     insert(&s[0], 1);
     insert(&s[1], 1);
-    cr_assert_not(pipeline_run(db, s, 2, &e));
+    cr_assert_not(pipeline_run(db, DB_WRITES, s, 2, &e));
 
     cr_assert_str_eq(e.sqlstate, "23505");
     cr_assert_eq(count_items(), 0);
@@ -103,7 +103,7 @@ Test(pipeline, inside_a_transaction_it_is_a_part_of_it)
     cr_assert(cb_db_begin(db, &e));
     insert(&s[0], 1);
     insert(&s[1], 2);
-    cr_assert(pipeline_run(db, s, 2, &e), "%s", e.message);
+    cr_assert(pipeline_run(db, DB_WRITES, s, 2, &e), "%s", e.message);
     pipeline_done(s, 2);
     cr_assert_eq(count_items(), 2);
     cr_assert(cb_db_rollback(db, &e));
@@ -127,7 +127,7 @@ Test(pipeline, a_flush_larger_than_every_buffer_goes_through_both_ways)
         s[i].sql = "SELECT $1::text";
         params_text(&s[i].p, large);
     }
-    cr_assert(pipeline_run(db, s, N, &e), "%s", e.message);
+    cr_assert(pipeline_run(db, DB_WRITES, s, N, &e), "%s", e.message);
 
     for (int i = 0; i < N; i++)
         cr_assert_eq(PQgetlength(s[i].result, 0, 0), SIZE);
@@ -144,7 +144,7 @@ Test(pipeline, a_connection_that_dies_meanwhile_is_lost_and_can_be_made_anew)
     insert(&s[0], 1);
     s[1].sql = "SELECT pg_terminate_backend(pg_backend_pid())";
     insert(&s[2], 2);
-    cr_assert_not(pipeline_run(db, s, 3, &e));
+    cr_assert_not(pipeline_run(db, DB_WRITES, s, 3, &e));
 
     cr_assert_eq(e.code, CB_LOST, "%s", e.message);
     cr_assert(cb_db_is_lost(db));

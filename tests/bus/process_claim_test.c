@@ -100,7 +100,7 @@ Test(process_claim, runs_what_waits_and_leaves_other_statuses_alone) /* DESIGN 4
 Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb_record_column */
 {
     rig r = open_rig();
-    cb_uuid id = pay_start(r.db), command = pay_command(r.db, id);
+    cb_uuid id = pay_start(r.db), command = pay_command(r.sql, id);
     char expected[1000];
     cb_error e = { 0 };
 

@@ -16,7 +16,7 @@ static void open_with_command(void)
     pay_register(bus.db);
     process = pay_start(bus.db);
     pay_suspend(bus.conn, process, "WAITING_FOR_ASYNC");
-    command = pay_command(bus.db, process);
+    command = pay_command(bus.conn, process);
 }
 
 TestSuite(process_deliver, .init = open_with_command, .fini = bus_close);
@@ -79,7 +79,7 @@ Test(process_deliver, wakes_a_live_process_in_any_status_unless_it_is_leased) /*
 Test(process_deliver,
      numbers_replies_in_the_order_of_their_messages_after_what_is_there) /* STP.11 */
 {
-    cb_uuid other = pay_start(bus.db), others_command = pay_command(bus.db, other);
+    cb_uuid other = pay_start(bus.db), others_command = pay_command(bus.conn, other);
     cb_error e = { 0 };
 
     expect_ok(cb_process_respond(bus.db, process.text, "L1", NULL, NULL, NULL, &e), e);
@@ -176,9 +176,30 @@ Test(process_deliver, keeps_a_reply_that_nobody_waits_for_until_its_grace_is_ove
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.process_inbox");
 }
 
+/* DESIGN 8.7: whatever somebody wrote into the row of a message that is put back. */
+Test(process_deliver, keeps_a_reply_with_any_values_until_its_grace_is_over)
+{
+    static const char *const values[] = { "read_ct = 2147483647", "read_ct = -2147483648",
+                                          "vt = '-infinity'", "last_read_at = 'infinity'" };
+
+    for (size_t i = 0; i < CB_COUNT(values); i++) {
+        cb_uuid stranger = cb_uuid_new();
+        char sql[200];
+        pay_reply(bus.conn, stranger, process, "SUCCESS");
+        snprintf(sql, sizeof sql, "UPDATE pgmq.q_payments__replies SET %s", values[i]);
+        test_exec(bus.conn, sql);
+        pay_reply(bus.conn, command, process, "SUCCESS");
+
+        expect_look(pay_deliver(bus.db, 60), 1, 0, 0);
+
+        expect_replies("1 queued, 0 archived");
+        test_exec(bus.conn, "DELETE FROM pgmq.q_payments__replies");
+    }
+}
+
 Test(process_deliver, brings_an_early_reply_when_its_process_has_come) /* PM.5 */
 {
-    cb_uuid later = cb_uuid_new(), its_command = pay_command(bus.db, later);
+    cb_uuid later = cb_uuid_new(), its_command = pay_command(bus.conn, later);
 
     pay_reply(bus.conn, its_command, later, "SUCCESS");
     expect_look(pay_deliver(bus.db, 60), 0, 0, 0);
@@ -218,7 +239,7 @@ Test(process_deliver, records_what_comes_after_the_end_as_late) /* DESIGN 4, 8.6
 
 Test(process_deliver, leaves_the_reply_of_a_locked_process_and_waits_for_nobody) /* DESIGN 2, 8.7 */
 {
-    cb_uuid other = pay_start(bus.db), others_command = pay_command(bus.db, other);
+    cb_uuid other = pay_start(bus.db), others_command = pay_command(bus.conn, other);
     PGconn *holder = test_pq_open(bus.conninfo);
     char sql[200];
 

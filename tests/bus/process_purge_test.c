@@ -113,10 +113,13 @@ Test(process_purge, keeps_commands_of_a_process_that_has_not_ended)
     life_run(arguments, "SUCCESS");
     snprintf(arguments, sizeof arguments, "correlation_id => '%s'", ended.text);
     life_run(arguments, "SUCCESS");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET process_id = correlation_id");
+    snprintf(arguments, sizeof arguments, "correlation_id => '%s'", live.text);
+    life_run(arguments, "SUCCESS"); /* a sender's: it says so, but no process asks about it */
     age_commands();
 
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 1);
-    expect_value(bus.conn, live.text, "SELECT correlation_id FROM commandbus.command_metadata");
+    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 2);
+    expect_value(bus.conn, live.text, "SELECT process_id FROM commandbus.command_metadata");
 
     test_exec(bus.conn, "UPDATE commandbus.process SET status = 'COMPLETED', completed_at = now()");
     cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 1);

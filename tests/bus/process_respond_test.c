@@ -205,21 +205,21 @@ Test(process_respond, into_a_full_inbox_is_refused) /* DESIGN 8.7 */
     expect_sqlstate(bus.conn, "00000", sql);
 }
 
-/* A claim reads all that a process was given: more than a value can hold would fail it for all the others. */
-Test(process_respond, takes_no_more_than_a_claim_can_read) /* DESIGN 8.7 */
+/* A claim reads all that a process was given: more than that would end its worker. */
+Test(process_respond, takes_no_more_than_a_run_can_load) /* DESIGN 8.7, 8.10 */
 {
     char sql[200];
 
-    respond("L1", "{\"reference\": \"REF\"}", NULL);
-    expect_value(bus.conn, "20", "SELECT content_bytes FROM commandbus.process");
-    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 134217727");
-    snprintf(sql, sizeof sql, "SELECT commandbus.respond('%s', 'L1')", process.text);
+    snprintf(sql, sizeof sql,
+             "SELECT commandbus.respond('%s', 'L1', to_jsonb(repeat('m', 1000000)))", process.text);
+    for (int i = 0; i < 6; i++)
+        expect_sqlstate(bus.conn, "00000", sql);
     expect_sqlstate(bus.conn, "CB007", sql);
-    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 134217726");
-    expect_sqlstate(bus.conn, "00000", sql);
+    expect_value(bus.conn, "6", "SELECT count(*) FROM commandbus.process_inbox");
+    /* What is small still gets in. */
+    respond("L1", "{}", NULL);
 
-    /* What grew beyond it in another way is claimed, and says so. */
-    test_exec(bus.conn, "UPDATE commandbus.process SET content_bytes = 536870913");
-    expect_value(bus.conn, "null",
-                 "SELECT history FROM commandbus.claim_processes('w', '{Pay}', '{1}', 1)");
+    /* What is not there any more does not count any more. */
+    test_exec(bus.conn, "DELETE FROM commandbus.process_inbox WHERE seq < 3");
+    expect_sqlstate(bus.conn, "00000", sql);
 }

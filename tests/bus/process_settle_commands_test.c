@@ -9,8 +9,8 @@
 TestSuite(process_commands, .init = bus_open, .fini = bus_close);
 
 #define WAITS     "\"status\":\"WAITING_FOR_ASYNC\",\"wake\":\"NEVER\",\"seen\":0"
-#define COMMAND_1 "11111111-2222-4333-8444-555555555551"
-#define COMMAND_2 "11111111-2222-4333-8444-555555555552"
+#define COMMAND_1 "11111111-2222-8333-8444-555555555551"
+#define COMMAND_2 "11111111-2222-8333-8444-555555555552"
 #define BOOK_FX(id, data)                                                       \
     "{\"domain\":\"fx\",\"command_type\":\"BookFx\",\"command_id\":\"" id "\"," \
     "\"data\":" data ",\"max_attempts\":2,\"timeout_seconds\":20}"
@@ -30,13 +30,14 @@ Test(process_commands, are_sent_with_the_settle)
                              "\"risk\",\"command_type\":\"BookRisk\",\"command_id\":\"" COMMAND_2
                              "\"}]"));
 
-    expect_value(bus.conn,
-                 "fx BookFx " COMMAND_1 " PENDING 2 20 {\"a\": 1} risk__replies t; "
-                 "risk BookRisk " COMMAND_2 " PENDING {} risk__replies t",
-                 "SELECT string_agg(concat_ws(' ', domain, command_type, command_id, status, "
-                 "max_attempts, timeout_seconds, data, reply_to, correlation_id = $1::uuid), '; ' "
-                 "ORDER BY domain) FROM commandbus.command_metadata",
-                 id.text);
+    expect_value(
+        bus.conn,
+        "fx BookFx " COMMAND_1 " PENDING 2 20 {\"a\": 1} risk__replies t; "
+        "risk BookRisk " COMMAND_2 " PENDING {} risk__replies t",
+        "SELECT string_agg(concat_ws(' ', domain, command_type, command_id, status, "
+        "max_attempts, timeout_seconds, data, reply_to, correlation_id = $1::uuid AND process_id = $1::uuid), '; ' "
+        "ORDER BY domain) FROM commandbus.command_metadata",
+        id.text);
     expect_value(bus.conn, "t",
                  "SELECT message = jsonb_build_object('domain', 'fx', 'command_type', 'BookFx', "
                  "'command_id', '" COMMAND_1 "', 'correlation_id', $1::text, 'data', "
@@ -93,6 +94,8 @@ Test(process_commands, that_are_refused_park_their_process_alone)
         "\"commands\":[" BOOK_FX(COMMAND_2, "[]") "]",
         "\"commands\":[" BOOK_FX(COMMAND_2, "{}") "," BOOK_FX(COMMAND_2, "{}") "]",
         "\"commands\":[{\"domain\":\"fx\",\"command_type\":\"BookFx\"}]",
+        /* DESIGN 8.8: an id that a sender could have taken */
+        "\"commands\":[" BOOK_FX("11111111-2222-4333-8444-555555555552", "{}") "]",
         "\"state\":{\"text\":\"a\\u0000b\"}",
         "\"status\":\"NO_STATUS\"",
         "\"error_message\":\"caf\xe9\"",

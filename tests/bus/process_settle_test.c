@@ -78,7 +78,7 @@ Test(process_settle, behind_a_lost_fence_is_stale_and_told)
                                      "[{\"ordinal\":1,\"kind\":\"STEP\",\"status\":\"COMPLETED\","
                                      "\"name\":\"a\"}],\"commands\":[{\"domain\":\"fx\","
                                      "\"command_type\":\"BookFx\",\"command_id\":"
-                                     "\"11111111-2222-4333-8444-555555555555\",\"data\":{}}]"));
+                                     "\"11111111-2222-8333-8444-555555555555\",\"data\":{}}]"));
 
         expect_process(&id, "status", "EXECUTING");
         expect_records(&id, "name", "");
@@ -99,13 +99,13 @@ Test(process_settle, behind_a_lost_fence_is_stale_beside_the_run_that_has_it)
                                WAITS ",\"records\":[{\"ordinal\":1,\"kind\":\"STEP\",\"status\":"
                                      "\"COMPLETED\",\"name\":\"lost\"}],\"commands\":[{\"domain\":"
                                      "\"fx\",\"command_type\":\"BookFx\",\"command_id\":"
-                                     "\"11111111-2222-4333-8444-555555555555\",\"data\":{}}]") },
+                                     "\"11111111-2222-8333-8444-555555555555\",\"data\":{}}]") },
         { .process_id = id,
           .item = process_item(&id, 0,
                                "\"lease_no\":2," WAITS ",\"records\":[{\"ordinal\":2,\"kind\":"
                                "\"STEP\",\"status\":\"COMPLETED\",\"name\":\"held\"}],"
                                "\"commands\":[{\"domain\":\"fx\",\"command_type\":\"BookRisk\","
-                               "\"command_id\":\"11111111-2222-4333-8444-555555555556\","
+                               "\"command_id\":\"11111111-2222-8333-8444-555555555556\","
                                "\"data\":{}}]") },
     };
     cb_error e = { 0 };

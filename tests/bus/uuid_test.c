@@ -43,6 +43,22 @@ Test(uuid, the_same_name_gives_the_same_id_always)
     cr_assert_str_eq(id.text, "886313e1-3b8a-5372-9b90-0c9aee199e5d");
 }
 
+/* RFC 9562: version 8 is free for an application's own. */
+Test(uuid, a_derived_id_is_of_version_8_and_the_same_always)
+{
+    cb_uuid dns, id;
+
+    cr_assert(cb_uuid_parse("6ba7b810-9dad-11d1-80b4-00c04fd430c8", &dns));
+    id = cb_uuid_derived(&dns, "python.org");
+
+    cr_assert_str_eq(id.text, "886313e1-3b8a-8372-9b90-0c9aee199e5d");
+    cr_assert(cb_uuid_is_derived(&id));
+    id = cb_uuid_from_name(&dns, "python.org");
+    cr_assert_not(cb_uuid_is_derived(&id));
+    id = cb_uuid_new();
+    cr_assert_not(cb_uuid_is_derived(&id));
+}
+
 Test(uuid, parsing_takes_either_case_and_gives_lower)
 {
     cb_uuid id;

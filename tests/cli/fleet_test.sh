@@ -72,8 +72,8 @@ test_a_silent_instance_is_marked_and_does_not_count() {
     beat w-2 fx 4 0
     silence w-2
     exits 0 fleet
-    prints '^w-2 .* silent .* 75s ago '
-    prints '^! w-2: silent for 75s$'
+    prints '^w-2 .* silent .* [0-9]+s ago '
+    prints '^! w-2: silent for [0-9]+s$'
     prints '^fx +1 +1 x 4 = 4 '
     exits 0 doctor
     prints '^warn +instances +w-2 on node-1 has been silent for 7[0-9] s$'

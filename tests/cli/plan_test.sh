@@ -265,7 +265,7 @@ test_runs_that_nobody_settled_do_not_count() {
          UPDATE pgmq.q_fx__commands SET vt = now() - interval '1 s';
          UPDATE commandbus.uptime SET since = '-infinity'"
     sql "SELECT event FROM commandbus.receive('fx', 'another', 10, 0.001)" >/dev/null
-    same "$(sql "SELECT count(*) FROM commandbus.audit WHERE event_type = 'MOVED_TO_TSQ' AND worker = 'another'")" 1
+    same "$(sql "SELECT count(*) FROM commandbus.audit WHERE event_type = 'MOVED_TO_TSQ' AND details ->> 'found_by' = 'another'")" 1
     exits 0 plan --from-database --domain fx --json
     json .measured.runs "$runs"
 }

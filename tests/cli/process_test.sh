@@ -56,6 +56,10 @@ test_the_state_comes_from_a_file_or_stdin() {
     refused INVALID_DATA
     exits 1 process start PaymentStep --state '{"broken"'
     says 'reading the state: invalid JSON at character'
+    exits 1 process start PaymentStep --state '{"payment": {"amount": "1", "amount": "1000"}}' --json
+    refused INVALID_DATA
+    exits 1 process start PaymentStep --state '{"payment": {"amount": "1", "amount": "1000"}}'
+    says "state has a duplicate key 'amount'"
 }
 
 # STP.10: the deadline is a moment of the clock of process timers, also when tests have moved it.
@@ -114,11 +118,31 @@ test_lists_are_filtered() {
 # A command of a process, with a life of its own: sent, failed once, run again, stuck.
 stuck_command() { # PROCESS
     local command
-    command=$(cb send fx BookFx --correlation-id "$1" --reply-to payments__replies --max-attempts 2)
+    command=$(cb send fx BookFx --correlation-id "$1" --max-attempts 2)
     settle fx TRANSIENT GATEWAY_BUSY
     sql "UPDATE pgmq.q_fx__commands SET vt = now()"
     settle fx TRANSIENT GATEWAY_DOWN
     echo "$command"
+}
+
+# DESIGN 2: the command's workers died; who found that out did not run it.
+test_show_names_who_ran_a_command_that_lost_its_lease() {
+    local id command
+    id=$(process WAITING_FOR_TSQ current_step="'bookFx'" error_code="'COMMAND_IN_TSQ'")
+    command=$(sql "SELECT commandbus.send('fx', 'BookFx', max_attempts => 1)")
+    record "$id" 0 COMMAND WAITING bookFx command_id="'$command'" domain="'fx'" \
+        command_type="'BookFx'"
+    sql "SELECT commandbus.receive('fx', 'dies', 1)" >/dev/null
+    sql "UPDATE commandbus.command_metadata SET lease_until = now() - interval '1 hour'
+         WHERE command_id = '$command';
+         UPDATE pgmq.q_fx__commands SET vt = now();
+         UPDATE commandbus.uptime SET since = '-infinity'"
+    sql "SELECT commandbus.receive('fx', 'finds', 1, 0.001)" >/dev/null
+
+    exits 0 process show "$id"
+    prints 'moved to the troubleshooting queue, last run by dies after [0-9.]+ m?s: LEASE_EXHAUSTED$'
+    exits 0 command show "$command"
+    prints 'MOVED_TO_TSQ .*worker dies .*"found_by": "finds"'
 }
 
 # STP.2, RL.3: what happened, in the order of time, each command with its own trail.
@@ -135,7 +159,8 @@ test_show_tells_the_whole_story() {
     record "$id" 4 COMMAND WAITING bookFx command_id="'$command'" domain="'fx'" command_type="'BookFx'" send_no=2 \
         "timeout_at=now() + interval '3 min 30 s'"
     sql "INSERT INTO commandbus.process_event (process_id, at, event, operator, details)
-         VALUES ('$id', now() - interval '9 min 58.5 s', 'TSQ_RETRY', 'alice', '{\"reason\": \"it is back\"}');
+         SELECT h.process_id, h.at + interval '1 ms', 'TSQ_RETRY', 'alice', '{\"reason\": \"it is back\"}'
+         FROM commandbus.process_history h WHERE h.process_id = '$id' AND h.name = 'bookRisk';
          INSERT INTO commandbus.process_inbox (process_id, seq, kind, name, payload) VALUES ('$id', 1, 'RESPONSE', 'L1', '{\"ok\": true}')"
 
     exits 0 process show "$id"

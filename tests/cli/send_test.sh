@@ -180,6 +180,8 @@ not json|invalid JSON|Nothing was sent
 {"command_type": 7}|command_type must be a text|Nothing was sent
 {"command_type": ""}|command_type must be a text|Nothing was sent
 {"command_type": "T", "command_type": "U"}|is there twice|Nothing was sent
+{"command_type": "T", "data": {"amount": "1", "amount": "1000"}}|data has a duplicate key 'amount'|Nothing was sent
+{"command_type": "T", "data": {"a": [{"b": 1, "\u0062": 2}]}}|data has a duplicate key|Nothing was sent
 {"command_type": "T", "command_id": "17"}|command_id must be a UUID|Nothing was sent
 {"command_type": "T", "max_attempts": 0}|max_attempts must be a whole number from 1 to 1000|Nothing was sent
 {"command_type": "T", "max_attempts": -1}|max_attempts must be|Nothing was sent

@@ -4,7 +4,7 @@
 
 commands=(migrate send 'command list' 'command show' 'tsq list' 'tsq retry' 'tsq cancel'
     'tsq complete' 'batch create' 'batch show' 'batch list' 'process start' 'process list' 'process show'
-    'process respond' 'process retry' 'process cancel' 'process complete' 'queue list' 'queue create' plan purge doctor)
+    'process respond' 'process retry' 'process cancel' 'process complete' 'responder list' 'responder allow' 'responder forbid' 'queue list' 'queue create' plan purge doctor)
 id=0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e
 
 test_the_version_is_three_numbers() {
@@ -198,7 +198,7 @@ complete_to() { # EXPECTED WORDS...
 }
 
 test_completion_offers_commands_verbs_options_and_choices() {
-    complete_to 'migrate send command tsq batch process queue fleet top plan purge doctor help ' ''
+    complete_to 'migrate send command tsq batch process responder queue fleet top plan purge doctor help ' ''
     complete_to 'batch ' ba
     complete_to 'retry ' tsq re
     complete_to '--max-attempts ' send fx BookFx --max

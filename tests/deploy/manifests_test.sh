@@ -149,8 +149,13 @@ test_probes_ask_what_the_worker_serves_where_it_listens() {
         | .startupProbe.httpGet.path == "/livez" and .livenessProbe.httpGet.path == "/livez" and .readinessProbe.httpGet.path == "/readyz"
           and (.ports | any(.name == "http" and .containerPort == 9464))] | length == 2 and all' >/dev/null
     same "$(settings_of production payments-worker |
-        jq -c '[.keys[] | select(.key | test("^http[.](bind|port|token-file)$|^worker.name$")).value]')" \
-        '["pod","0.0.0.0",9464,"/run/secrets/commandbus/token"]' 'where it listens'
+        jq -c '[.keys[] | select(.key | test("^http[.](bind|port|token-file|api-port)$|^worker.name$")).value]')" \
+        '["pod","0.0.0.0",9464,"/run/secrets/commandbus/token",8080]' 'where it listens'
+    # Clients of the API reach its port and no other.
+    rendered production | jq -e '(.[] | select(.kind == "Deployment" and .metadata.name == "payments-worker").spec.template.spec.containers[0].ports
+            | any(.name == "api" and .containerPort == 8080))
+        and (.[] | select(.kind == "Service" and .metadata.name == "payments-api").spec.ports | map(.targetPort) == ["api"])
+        and (.[] | select(.kind == "NetworkPolicy" and .metadata.name == "commandbus-from-api-clients").spec.ingress | map(.ports[].port) == ["api"])' >/dev/null
 }
 
 # ---- names ----

@@ -8,26 +8,31 @@
 # shellcheck source=tests/deploy/render.sh
 . "$(dirname "$0")/render.sh"
 
-drop_login() {
-    sql "DROP OWNED BY $login" 2>/dev/null || true
-    sql "DROP ROLE IF EXISTS $login"
+drop_logins() {
+    local name
+    for name in "$login" "$login"_network; do
+        sql "DROP OWNED BY $name" 2>/dev/null || true
+        sql "DROP ROLE IF EXISTS $name"
+    done
 }
-# make_login: $worker_login is the database as that user.
-make_login() {
+# make_logins: $worker_login and $simulator_login are the database as these users.
+make_logins() {
     [[ $url =~ ^postgres(ql)?://[^@/]*@(.*)$ ]] || fail "this test needs COMMANDBUS_TEST_URL as a URL with a user"
     login=${database}_login
     sql "CREATE ROLE $login LOGIN PASSWORD 'of-the-test' IN ROLE commandbus_worker"
-    trap 'code=$?; set +e; drop_login; (exit "$code"); end_test' EXIT
+    trap 'code=$?; set +e; drop_logins; (exit "$code"); end_test' EXIT
     worker_login="postgresql://$login:of-the-test@${BASH_REMATCH[2]}"
+    simulator_login="postgresql://${login}_network:of-the-test@${BASH_REMATCH[2]}"
+    psql -Xq -d "$url" -v login="$login"_network -v password=of-the-test -f "$COMMANDBUS_SOURCE_DIR/handlers/simulator/login.sql" >/dev/null
 }
 
 # The schema, the simulator, a login for workers, and a token: what the Secrets hold.
 # shellcheck disable=SC2086,SC2119 # kustomize is two words; the simulator has its defaults
 prepare() {
     (cd "$COMMANDBUS_SOURCE_DIR" && "$COMMANDBUS_BIN" migrate --set payments >/dev/null)
-    simulator_start
+    make_logins
+    COMMANDBUS_DATABASE_URL=$simulator_login simulator_start
     behave network '{"minMs": 0, "maxMs": 10}'
-    make_login
     echo a-token >"$work/token"
     $kustomize "$COMMANDBUS_SOURCE_DIR/deploy/k8s/overlays/$1" | yaml_to_json | jq -s . >"$work/manifests"
 }
@@ -48,13 +53,24 @@ pod() {
 start_pod() {
     pod "$1"
     worker_port[$1]=$(free_port)
+    api_port[$1]=${worker_port[$1]}
+    mapfile -d '' -t environment < <(for variable in "${environment[@]}"; do
+        if [[ $variable == COMMANDBUS_HTTP_API_PORT=* ]]; then continue; fi
+        printf '%s\0' "$variable"
+    done)
+    if jq -e '.environment.COMMANDBUS_HTTP_API_PORT' "$work/pod" >/dev/null; then
+        api_port[$1]=$(free_port)
+        environment+=("COMMANDBUS_HTTP_API_PORT=${api_port[$1]}")
+    fi
     env -i "${environment[@]}" COMMANDBUS_DATABASE_URL="$worker_login" COMMANDBUS_WORKER_MODULES_DIR="$work/modules" \
         COMMANDBUS_HTTP_PORT="${worker_port[$1]}" "$COMMANDBUS_WORKER_BIN" --config-dir "$work/config" >"$work/$1.log" 2>&1 </dev/null &
     worker_pid[$1]=$!
     wait_ready "$1"
 }
 
+declare -A api_port=()
 pay() { # POD
+    local -A worker_port=([$1]=${api_port[$1]})
     http_ask "$1" POST /api/payments '{"debitAccount": "ACC-1", "creditAccount": "ACC-2", "amount": "100.00", "debitCurrency": "EUR",
         "creditCurrency": "USD", "valueDate": "2099-01-05"}' 'Idempotency-Key: first' "${@:2}"
 }
@@ -83,6 +99,8 @@ test_the_pods_of_production_pay_together_and_keep_their_roles() {
     start_pod ratelimited-worker
     start_pod payments-worker
 
+    http_get payments-worker /api/payments/00000000-0000-0000-0000-000000000000/status
+    same "$http_status" 404 'the answer where probes are'
     pay payments-worker 'Authorization: Bearer a-token'
     same "${http_status:0:2}" 20 "the answer ($http_body)"
 

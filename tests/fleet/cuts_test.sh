@@ -53,15 +53,10 @@ test_lost_answers_to_claims_are_given_back_uncharged_and_lost_commits_are_sent_a
     for name in a b; do stop_worker "$name"; done
 }
 
-# Which connection is which shows in its last statement.
-declare -A statement_of=([claim]='%commandbus.receive(%|%commandbus.sleep_%' [settle]='%commandbus.settle(%'
-    [renew]='%commandbus.extend(%' [listen]='LISTEN%|%pg_notify%' [keep]='%heartbeat%|%queue_sample%|%purge%|%tidy%')
-
-# cut KIND: true when there was one. Not a psql of our own that is on its way out: its last statement has the patterns in it.
+# cut KIND: true when there was one.
 cut() {
-    local patterns=${statement_of[$1]//|/\',\'}
     [[ -n $(sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                 WHERE datname = current_database() AND application_name <> 'psql' AND query LIKE ANY (ARRAY['$patterns'])") ]]
+                 WHERE datname = current_database() AND application_name = 'commandbus-$1'") ]]
 }
 
 # WRK.10

@@ -22,8 +22,8 @@ deeds=(
     "DELETE FROM pgmq.q_${domain}__replies|has 0 final replies"
     "SELECT pgmq.send('${domain}__replies', '{\"command_id\": \"7e57ab1e-0000-4000-8000-000000000000\"}')|which is no command here"
     "SELECT pgmq.send('${domain}__commands', '{}')|is still in the queue"
-    "INSERT INTO commandbus.fleet_lease (command_id, lease_no, held_until, timeout_seconds, domain, worker)
-     VALUES ($one, 1, 'infinity', 1, '$domain', 'x')|holds a place under fence 1"
+    "INSERT INTO commandbus.fleet_place (place, command_id, lease_no, held_until, timeout_seconds, domain, worker)
+     VALUES (1, $one, 1, 'infinity', 1, '$domain', 'x')|holds a place under fence 1"
     "UPDATE commandbus.audit SET event_type = 'POISON_ARCHIVED' WHERE event_type = 'SENT'|POISON_ARCHIVED"
 )
 

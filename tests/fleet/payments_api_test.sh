@@ -50,6 +50,24 @@ test_the_api_gets_over_connections_that_break_under_requests() {
     stop_worker api
 }
 
+# Issue 14.5: what nobody here could run is not taken. 202, and then nothing, would be a promise.
+test_an_instance_that_cannot_claim_takes_no_payments() {
+    prepare
+    without_simulator
+    start_api
+    sql "ALTER FUNCTION commandbus.claim_processes RENAME TO claim_processes_away"
+    wait_http api 503 30
+    submit key-1
+    expect_http 503 .error NOT_READY
+    field .message | grep -q 'cannot claim in domain payments' || fail "it says: $http_body"
+    same "$(processes)" 0 'processes'
+    sql "ALTER FUNCTION commandbus.claim_processes_away RENAME TO claim_processes"
+    wait_ready api
+    submit key-1
+    expect_http 202
+    stop_worker api
+}
+
 # SIM.5: the key is the payment's also when retention has taken its process.
 test_a_payment_that_is_complete_is_never_started_again() {
     prepare

@@ -114,4 +114,41 @@ test_a_pending_payment_is_resolved_by_a_person() {
     stop_worker api
 }
 
+# DESIGN 8.8: a sender who knows every id plays risk, a person and the network for a payment that risk declines.
+test_a_sender_completes_no_payment_that_risk_declines() {
+    local id command forged
+    prepare
+    start_simulator
+    behave risk '{"declined": 100}'
+    "$COMMANDBUS_BIN" queue create risk >/dev/null
+    start_ready api --set domains.risk.enabled=false --set domains.sample.enabled=true
+    submit forged
+    id=$(field .processId)
+    wait_until "(SELECT count(*) FROM commandbus.command_metadata WHERE command_type = 'BookRisk' AND status = 'PENDING') = 1" 30
+    [[ $url =~ ^postgresql://[^@]*@(.*)$ ]] || fail 'the server has no URL with a user'
+    login=${database}_login
+    sql "CREATE ROLE $login LOGIN PASSWORD 'of-the-test' IN ROLE commandbus_sender"
+    trap 'code=$?; set +e; sql "DROP OWNED BY $login"; sql "DROP ROLE IF EXISTS $login"; (exit "$code"); end_test' EXIT
+
+    command=$(sql "SELECT command_id FROM commandbus.command_metadata WHERE command_type = 'BookRisk'")
+    forged="'sample', 'Echo', '{\"reference\": \"X\", \"status\": \"APPROVED\", \"score\": 1}'"
+    for attack in "send($forged, '$command', '$id', 'payments__replies')" "send($forged, '$command', '$id')" \
+        "send($forged, gen_random_uuid(), '$id', 'payments__replies')" "respond('$id', 'riskApproval', '{\"status\": \"APPROVED\"}')" \
+        "respond('$id', 'L1', '{\"reference\": \"L1-REF-1\"}')"; do
+        if psql -XqAt -d "postgresql://$login:of-the-test@${BASH_REMATCH[1]}" -c "SELECT commandbus.$attack" >/dev/null 2>>"$work/refused"; then
+            echo "a sender may call $attack" >&2
+        fi
+    done
+    wait_until "(SELECT count(*) FROM commandbus.command_metadata WHERE domain = 'sample' AND status <> 'COMPLETED') = 0" 30
+    start_ready risk
+    wait_until "(SELECT completed_at IS NOT NULL FROM commandbus.process)" 60
+
+    same "$(sql "SELECT concat_ws(' ', p.status, p.error_code, m.status) FROM commandbus.process p JOIN payments.payment m USING (process_id)")" \
+        'COMPENSATED RISK_DECLINED CANCELLED' 'the payment'
+    same "$(simulator GET /bookings/gateway | jq length)" 0 'bookings at the gateway'
+    same "$(grep -c '^ERROR' "$work/refused")" 5 'refusals'
+    stop_worker api
+    stop_worker risk
+}
+
 run_tests "$@"

@@ -64,11 +64,11 @@ test_a_reply_that_comes_before_its_process_is_delivered_when_that_is_there() {
     waits_at "$id" bookFx
     # As if its command were answered from a database that is ahead: the row of the command is away for a while.
     command=$(sql "SELECT command_id FROM commandbus.command_metadata WHERE correlation_id = '$id'")
-    sql "UPDATE commandbus.command_metadata SET correlation_id = '$nobody' WHERE command_id = '$command'"
+    sql "UPDATE commandbus.command_metadata SET process_id = '$nobody' WHERE command_id = '$command'"
     sql "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', '$command', 'correlation_id', '$id',
          'outcome', 'SUCCESS', 'result', '{\"reference\": \"r\"}'::jsonb, 'final', true))" >/dev/null
     wait_until "(SELECT count(*) = 1 FROM pgmq.q_payments__replies WHERE read_ct >= 2)" 10
-    sql "UPDATE commandbus.command_metadata SET correlation_id = '$id' WHERE command_id = '$command'"
+    sql "UPDATE commandbus.command_metadata SET process_id = '$id' WHERE command_id = '$command'"
     waits_at "$id" bookRisk 10
     same "$(sql "SELECT $dead")" 0 'dead letters'
     stop_worker a

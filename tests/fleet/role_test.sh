@@ -42,6 +42,48 @@ test_the_role_of_workers_is_enough_for_everything_a_worker_does() {
     same "$(count "status = 'COMPLETED'") $(count "status = 'IN_TROUBLESHOOTING_QUEUE'")" '7 1' 'completed, and in the TSQ'
 }
 
+# Issue 14.5: whatever the defaults of its role are, a worker claims, renews, settles with and without effects.
+test_defaults_of_the_role_for_transactions_change_nothing() {
+    local defaults
+    "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
+    make_login
+    tally_start
+    for defaults in "default_transaction_isolation = 'repeatable read'" "default_transaction_isolation = 'serializable'" \
+        'default_transaction_read_only = on' 'default_transaction_deferrable = on'; do
+        sql "ALTER ROLE $login RESET ALL; ALTER ROLE $login SET $defaults; DELETE FROM commandbus.command_metadata; DELETE FROM sample.ledger"
+        start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2
+        wait_log a event=listen.hears
+        send_holds 2 700
+        send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
+        send_commands 1 Fail '{"outcome": "TRANSIENT", "until_attempt": 1}'
+        wait_until "$all_done" 60
+        same "$(sql "SELECT count(*) FROM sample.ledger")" 2 "bookings with $defaults"
+        same "$(count "status = 'COMPLETED'")" 5 "completed with $defaults"
+        stop_worker a
+        if grep -E 'level=(warn|error)' "$work/a.log" | grep -vE 'event=command\.(timeout|late)'; then fail "with $defaults it has complaints"; fi
+        rm "$work/a.log"
+    done
+}
+
+# Issue 14.5: an instance that may not claim is not ready, says why once, and goes on by itself when it may again.
+test_a_right_that_is_taken_away_makes_the_worker_unready_until_it_is_back() {
+    make_login
+    start_ready a --set database.url="$role_url"
+    wait_log a event=listen.hears
+    sql "REVOKE EXECUTE ON FUNCTION commandbus.receive FROM commandbus_worker"
+    wait_http a 503 30
+    grep -q "cannot claim in domain $domain: permission denied" <<<"$http_body" || fail "/readyz says: $http_body"
+    send_commands 20 Echo '{"secret": "payload-marker"}'
+    sleep 3 # three times a second's notifications and polls would be sixty lines
+    same "$(grep -c event=claim.refused "$work/a.log")" 1 'times it is told'
+    wait_http a 503 1
+    sql "GRANT EXECUTE ON FUNCTION commandbus.receive TO commandbus_worker"
+    wait_until "$all_done" 60
+    wait_ready a
+    same "$(grep -c event=database.accepts "$work/a.log")" 1 'times that it is over is told'
+    stop_worker a
+}
+
 # A stolen password of a worker opens no more than what workers do.
 test_the_role_of_workers_cannot_reach_around_the_functions() {
     local statement

@@ -104,6 +104,10 @@ static const char data[] = "{\"amount\": \"1\", \"fromCurrency\": \"EUR\", \"toC
 #define CONTRACT(credit) \
     "{\"contractId\":\"C\",\"reference\":\"R\",\"rate\":\"2.0\",\"creditAmount\":\"" credit "\"}"
 
+#define WITH(member)                                                                               \
+    "{\"contractId\":\"C\",\"reference\":\"R\",\"rate\":\"2.0\",\"creditAmount\":\"2.00\"," member \
+    "}"
+
 /* SIM.2: 429, 5xx and no answer transient, declines business, other 4xx permanent, and nothing is believed unseen. */
 Test(http, answers_become_outcomes)
 {
@@ -118,6 +122,10 @@ Test(http, answers_become_outcomes)
         { ANSWER("201", "", "{}"), "PERMANENT RESPONSE_INVALID", 0 },
         { ANSWER("201", "", "[]"), "PERMANENT RESPONSE_INVALID", 0 },
         { ANSWER("200", "", "hello"), "PERMANENT RESPONSE_INVALID", 0 },
+        /* What json-c would read as something else than was sent: found by fuzz_answer. */
+        { ANSWER("201", "", WITH("\"n\":99999999999999999999")), "PERMANENT RESPONSE_INVALID", 0 },
+        { ANSWER("201", "", WITH("\"n\":NaN")), "PERMANENT RESPONSE_INVALID", 0 },
+        { ANSWER("201", "", WITH("\"n\":\"\\ud800\"")), "PERMANENT RESPONSE_INVALID", 0 },
         { ANSWER("400", "", ""), "PERMANENT HTTP_400", 0 },
         { ANSWER("401", "", ""), "PERMANENT HTTP_401", 0 },
         { ANSWER("404", "", "{\"code\":\"GONE\"}"), "PERMANENT GONE", 0 },

@@ -48,22 +48,17 @@ static cb_handler_fn *handler(const char *type)
     return NULL;
 }
 
-/* "SUCCESS", or "PERMANENT CODE"; effects are run. Valid until the next call. */
-static const char *run(const char *type, const char *data)
+/* Runs the command that waits: "SUCCESS", or "PERMANENT CODE"; effects are run. Valid until the next call. */
+static const char *run_next(const char *type)
 {
     static char text[100];
-    cb_send sent = {
-        .domain = "payments", .command_type = type, .data = data, .correlation_id = process_id.text
-    };
     cb_receive_options options = { .worker = "here" };
     OWNED(cb_receiver) receiver = NULL;
     OWNED(cb_claim) claim = NULL;
     OWNED(cb_context) ctx = NULL;
     cb_settlement out;
-    cb_uuid id;
     cb_error e = { 0 };
 
-    expect_ok(cb_send_command(bus.db, &sent, &id, &e), e);
     expect_ok(cb_receiver_open("payments", &options, &receiver, &e), e);
     expect_ok(cb_receive(bus.db, receiver, 1, &claim, &e), e);
     cr_assert_eq(cb_claim_count(claim), 1);
@@ -74,6 +69,13 @@ static const char *run(const char *type, const char *data)
     snprintf(text, sizeof text, "%s%s%s", cb_outcome_name(out.outcome), out.error_code ? " " : "",
              out.error_code ? out.error_code : "");
     return text;
+}
+
+/* One that the process sends. */
+static const char *run(const char *type, const char *data)
+{
+    test_send_of_process(bus.conn, &process_id, "payments", type, data);
+    return run_next(type);
 }
 
 #define FACTS_ON(day)                                                                 \
@@ -152,6 +154,29 @@ Test(payment_commands, what_cannot_be_paid_is_refused_before_anybody_is_called)
 
     const char *found = run("SubmitPayment", SUBMIT("\"10\"", "EUR", "B", "2099-01-05"));
     cr_expect_eq(strncmp(found, "TRANSIENT ", 10), 0, "%s", found);
+}
+
+/* DESIGN 8.8: a sender who knows the id of a payment's process neither moves the payment nor has the network confirm it. */
+Test(payment_commands, those_of_a_sender_in_the_name_of_a_process_are_refused)
+{
+    static const struct {
+        const char *type, *data;
+    } sent[] = {
+        { "UpdatePaymentStatus", "{\"status\": \"COMPLETE\", " FACTS "}" },
+        { "SubmitPayment", SUBMIT("\"10\"", "EUR", "B", "2099-01-05") },
+    };
+    cb_error e = { 0 };
+    expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"PROCESSING\", " FACTS "}");
+
+    for (size_t i = 0; i < CB_COUNT(sent); i++) {
+        cb_send forged = { .domain = "payments",
+                           .command_type = sent[i].type,
+                           .data = sent[i].data,
+                           .correlation_id = process_id.text };
+        expect_ok(cb_send_command(bus.db, &forged, NULL, &e), e);
+        cr_expect_str_eq(run_next(sent[i].type), "PERMANENT NOT_OF_A_PROCESS");
+    }
+    expect_payment("PROCESSING 10.00");
 }
 
 Test(payment_commands, a_set_that_is_not_told_where_to_pay_does_not_start)

@@ -187,7 +187,7 @@ Test(payment_input, an_amount_has_the_digits_of_its_currency)
             s.rig.sql, cases[i].expected,
             "SELECT concat_ws(' ', p.status, p.error_code, c.data::jsonb ->> 'amount') FROM "
             "commandbus.process p LEFT JOIN commandbus.command_metadata c ON "
-            "c.correlation_id = p.process_id WHERE process_id = $1",
+            "c.process_id = p.process_id WHERE p.process_id = $1",
             id.text);
     }
 }

@@ -222,7 +222,7 @@ Test(command_reply,
     tour_retry(&s, id);
     stage_go(&s);
 
-    cb_uuid expected = cb_uuid_from_name(&id, "command/bookRisk/2");
+    cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/2");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_record(&s, expected.text, id, "COMMAND", "bookRisk", "command_id::text");
     reply(&s, id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":1}}"); /* not that one */

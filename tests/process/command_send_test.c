@@ -26,7 +26,7 @@ Test(command_send, its_id_is_that_of_the_process_the_step_and_the_send_number) /
 
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    cb_uuid expected = cb_uuid_from_name(&id, "command/bookRisk/1");
+    cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/1");
     expect_value(s.rig.sql, expected.text, COMMAND("command_id"), id.text);
     expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text");
     stage_close(&s);

@@ -36,7 +36,7 @@ Test(command_timeout, a_retry_then_sends_a_new_one) /* send_no, STP.12 */
     tour_retry(&s, id);
     stage_go(&s);
 
-    cb_uuid second = cb_uuid_from_name(&id, "command/bookRisk/2");
+    cb_uuid second = cb_uuid_derived(&id, "command/bookRisk/2");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_record(&s, second.text, id, "COMMAND", "bookRisk", "command_id::text");
     expect_record(&s, "2 ", id, "COMMAND", "bookRisk",

@@ -108,6 +108,20 @@ Test(corrupt, nor_does_a_history_that_is_not_ours_harm_others) /* STP.13 */
     stage_close(&s);
 }
 
+/* Found by fuzz_process: it ended the worker. */
+Test(corrupt, nor_does_a_way_out_that_leads_nowhere) /* STP.13, DESIGN 8.7 */
+{
+    stage s = tale_open(&type);
+
+    expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"asked\":true}'",
+                  "PERMANENT_FAILURE", "where it leaves to does not parse",
+                  "UPDATE commandbus.process SET leaving = NULL");
+    expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"to\":\"END\"}'",
+                  "PERMANENT_FAILURE", "where it leaves to does not parse",
+                  "UPDATE commandbus.process SET leaving = NULL");
+    stage_close(&s);
+}
+
 /* Somebody must be able to end what nobody can read. */
 Test(corrupt, what_cannot_be_read_can_be_canceled_without_compensations) /* STP.12, STP.13 */
 {

@@ -48,8 +48,8 @@ Test(manager_reply, out_of_order_each_finds_the_step_that_sent_its_command) /* P
 {
     stage s = order_open(&order_type);
     cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true,\"repeat\":2}");
-    cb_uuid first = cb_uuid_from_name(&id, "command/charge/1"),
-            second = cb_uuid_from_name(&id, "command/charge#2/1");
+    cb_uuid first = cb_uuid_derived(&id, "command/charge/1"),
+            second = cb_uuid_derived(&id, "command/charge#2/1");
 
     stage_go(&s);
     order_book(&s, "risk", 7);
@@ -83,7 +83,7 @@ Test(manager_reply, of_two_to_one_command_the_final_one_counts_whatever_their_or
     for (int i = 0; i < 2; i++) {
         cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
         stage_go(&s);
-        cb_uuid command = cb_uuid_from_name(&id, "command/reserve/1");
+        cb_uuid command = cb_uuid_derived(&id, "command/reserve/1");
         reply(&s, id, command, i ? not_final : final);
         reply(&s, id, command, i ? final : not_final);
         stage_go(&s);
@@ -209,7 +209,7 @@ Test(manager_reply, a_command_retried_or_completed_by_an_operator_goes_on) /* PM
 Test(manager_reply, another_final_failure_waits_and_the_operators_decision_continues) /* PM.3 */
 {
     stage s = order_open(&order_type);
-    cb_uuid id = order_at_charge(&s), first = cb_uuid_from_name(&id, "command/charge/1");
+    cb_uuid id = order_at_charge(&s), first = cb_uuid_derived(&id, "command/charge/1");
 
     cb_claim_free(stage_receive(&s, "fx"));
     reply(&s, id, first,

@@ -54,7 +54,7 @@ Test(saga, each_record_says_what_it_owes) /* DESIGN 4 */
                  id.text);
     expect_value(s.rig.sql, "{\"id\": 7}",
                  "SELECT data FROM commandbus.command_metadata WHERE command_type = 'ReleaseRisk'");
-    cb_uuid expected = cb_uuid_from_name(&id, "compensate/bookRisk/1");
+    cb_uuid expected = cb_uuid_derived(&id, "compensate/bookRisk/1");
     expect_record(&s, expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
     stage_close(&s);
 }

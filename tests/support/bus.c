@@ -11,15 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t add_to_hash(uint64_t hash, const char *text)
+{
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    return hash;
+}
+
 /* Named by what is in it, so that a server that outlives a change of the SQL gets a new one. */
 static void template_name(char *name, size_t size)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    uint64_t hash = add_to_hash(14695981039346656037u, cb_sql_bootstrap); /* FNV-1a */
 
-    for (size_t i = 0; i < cb_migrations_count; i++) {
-        for (const char *c = cb_migrations[i].text; *c; c++)
-            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    }
+    for (size_t i = 0; i < cb_migrations_count; i++)
+        hash = add_to_hash(hash, cb_migrations[i].text);
     snprintf(name, size, "commandbus_test_%016llx", (unsigned long long)hash);
 }
 
@@ -76,6 +81,20 @@ long test_number(PGconn *conn, const char *sql, ...)
     long number = strtol(value, NULL, 10);
     free(value);
     return number;
+}
+
+cb_uuid test_send_of_process(PGconn *conn, const cb_uuid *process_id, const char *domain,
+                             const char *command_type, const char *data)
+{
+    cb_uuid id = cb_uuid_derived(process_id, cb_uuid_new().text);
+
+    free(
+        test_value(conn,
+                   "SELECT commandbus.put_commands($1, '{NULL}', ARRAY[$2::uuid], "
+                   "ARRAY[$3::uuid], ARRAY[$4], ARRAY[$5::jsonb], '{payments__replies}', '{NULL}', "
+                   "ARRAY[statement_timestamp()], '{NULL}', '{NULL}', '{NULL}', ARRAY[$3::uuid])",
+                   domain, id.text, process_id->text, command_type, data));
+    return id;
 }
 
 const char *test_sqlstate(PGconn *conn, const char *sql)

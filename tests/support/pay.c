@@ -72,17 +72,9 @@ void pay_suspend(PGconn *conn, cb_uuid id, const char *status)
     pay_set(conn, id, what);
 }
 
-cb_uuid pay_command(cb_db *db, cb_uuid process_id)
+cb_uuid pay_command(PGconn *conn, cb_uuid process_id)
 {
-    cb_send command = { .domain = "fx",
-                        .command_type = "BookFx",
-                        .correlation_id = process_id.text,
-                        .reply_to = "payments__replies" };
-    cb_error e = { 0 };
-    cb_uuid id;
-
-    cr_assert(cb_send_command(db, &command, &id, &e), "%s", e.message);
-    return id;
+    return test_send_of_process(conn, &process_id, "fx", "BookFx", "{}");
 }
 
 long pay_reply(PGconn *conn, cb_uuid command_id, cb_uuid process_id, const char *outcome)

@@ -27,7 +27,7 @@ void pay_set(PGconn *conn, cb_uuid id, const char *what);
 void pay_suspend(PGconn *conn, cb_uuid id, const char *status);
 
 /* A command that the process has sent to domain fx, with replies to payments__replies. */
-cb_uuid pay_command(cb_db *db, cb_uuid process_id);
+cb_uuid pay_command(PGconn *conn, cb_uuid process_id);
 
 /* A reply in payments__replies; returns its msg_id. */
 long pay_reply(PGconn *conn, cb_uuid command_id, cb_uuid process_id, const char *outcome);

@@ -38,14 +38,13 @@ cb_uuid process_park(const char *error_code)
 cb_uuid process_put_command(const cb_uuid *process_id)
 {
     char sql[1024];
-    cb_uuid id = cb_uuid_new();
+    cb_uuid id = test_send_of_process(bus.conn, process_id, "fx", "BookFx", "{}");
 
     snprintf(sql, sizeof sql,
-             "SELECT commandbus.send('fx', 'BookFx', '{}', '%s', '%s', 'payments__replies');"
              "INSERT INTO commandbus.process_history (process_id, command_id, at, ordinal, "
              "attempts, send_no, kind, status, name, domain, command_type) VALUES ('%s', '%s', "
              "now(), 1, 1, 1, 'COMMAND', 'WAITING', 'bookFx', 'fx', 'BookFx')",
-             id.text, process_id->text, process_id->text, id.text);
+             process_id->text, id.text);
     test_exec(bus.conn, sql);
     return id;
 }

@@ -71,7 +71,7 @@ Test(embed, starting_twice_warns_and_has_no_effect)
 }
 
 /* WRK.2, WRK.11, WK-9 */
-Test(embed, stop_waits_for_what_runs_and_claims_no_more)
+Test(embed, stop_waits_for_what_runs_and_begins_no_more)
 {
     stopper s;
     gate_close();
@@ -84,13 +84,15 @@ Test(embed, stop_waits_for_what_runs_and_claims_no_more)
     cb_uuid second = test_send_one(here.db, .domain = "fx");
     poll(NULL, 0, 300); /* three poll intervals in which it must do nothing */
     cr_expect(!atomic_load(&s.returned), "stop did not wait");
-    cr_expect_eq(cb_worker_in_flight(w, NULL), 1);
+    await(cb_worker_in_flight(w, NULL) == 1);
     gate_open();
     cr_expect(stop_result(&s));
 
     expect_row(first, "COMPLETED 1", "status, attempts");
     expect_messages(here.sql, "0 queued, 0 archived, 1 replied", first);
-    expect_row(second, "PENDING 0 0", "status, attempts, lease_no");
+    /* A claim that was on its way when the stop began may have taken it, and given it back. */
+    expect_row(second, "PENDING 0", "status, attempts");
+    cr_expect_eq(gate_entered(), 1);
     cr_expect_eq(cb_worker_in_flight(w, NULL), 0);
     expect_value(here.sql, "0", "SELECT count(*) FROM commandbus.worker");
     expect_value(here.sql, "0", "SELECT count(*) FROM commandbus.sleeper");

@@ -89,7 +89,7 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_me
     cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .domain.domain = "doomed",
                                 .more = &other, .n_more = 1);
 
-    w->chore_seconds[CHORE_RESTORE] = 0.5;
+    w->chore_seconds[CHORE_MESSAGES] = 0.5;
     embed_started(w);
     free(test_value(here.sql, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
     cb_uuid id = test_send_one(here.db, .delay_seconds = 3600);

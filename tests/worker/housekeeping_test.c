@@ -3,6 +3,8 @@
 #include "embed.h"
 
 #include "engine.h"
+#include "trip.h"
+#include "trip_start.h"
 
 TestSuite(housekeeping, .init = embed_open, .fini = embed_close);
 
@@ -103,8 +105,9 @@ Test(housekeeping, forgets_sleepers_heartbeats_and_places_of_the_dead)
         "('risk__commands', 'live', now() + interval '1 hour');"
         "INSERT INTO commandbus.worker (worker, heartbeat_at) VALUES ('dead', now() - interval '2 "
         "days'), ('silent', now() - interval '1 hour');"
-        "INSERT INTO commandbus.fleet_lease VALUES (gen_random_uuid(), 1, now() - interval '1 s', "
-        "30, 'risk', 'dead')");
+        "INSERT INTO commandbus.fleet_place (place, command_id, lease_no, held_until, "
+        "timeout_seconds, domain, worker) VALUES (0, gen_random_uuid(), 1, "
+        "now() - interval '1 s', 30, 'risk', 'dead')");
 
     keeper(.domain.no_notify = true);
 
@@ -148,4 +151,66 @@ Test(housekeeping, of_several_workers_at_once_does_everything_once)
     expect_value(here.sql, "5", "SELECT count(*) FROM pgmq.q_payments__replies");
     expect_value(here.sql, "5",
                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED'");
+}
+
+/* ---- what is lost on its way ---- */
+
+/* DESIGN 8.1: what somebody deletes is back within a minute, and a lost reply too. */
+Test(housekeeping, looks_for_what_was_lost_every_twenty_seconds)
+{
+    cb_worker *w = embed_worker(HANDLERS({ "Test", succeed }));
+
+    cr_expect_leq(w->chore_seconds[CHORE_MESSAGES], 20);
+    cr_expect_leq(w->chore_seconds[CHORE_REPLIES], 20);
+    embed_free(w);
+}
+
+/* DESIGN 8.1: with the look of the hour behind it. */
+Test(housekeeping, puts_back_at_once_what_was_deleted_by_hand)
+{
+    keeper(.domain.concurrent_messages = 1);
+    await_value("t", "SELECT count(*) = 1 FROM commandbus.chore WHERE chore LIKE 'messages%'");
+    cb_uuid id = test_send_one(here.db, .domain = "fx", .delay_seconds = 3600);
+
+    test_exec(here.sql, "DELETE FROM pgmq.q_fx__commands");
+
+    await_status(id, "COMPLETED");
+}
+
+/* DESIGN 8.1: hidden for ever, and no other sign of it. */
+Test(housekeeping, reveals_a_message_that_somebody_hid)
+{
+    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    test_exec(here.sql, "UPDATE pgmq.q_fx__commands SET vt = 'infinity'");
+
+    keeper(.domain.concurrent_messages = 1);
+
+    await_status(id, "COMPLETED");
+}
+
+static cb_flow stay_execute(cb_process *p, void *state)
+{
+    (void)state;
+    CB_DO(cb_command_step(p, "bookHotel", NULL, NULL, .domain = "risk", .command_type = "Book"));
+    return CB_DONE;
+}
+TRIP_TYPE(Stay, stay_execute, .version = 1);
+
+/* DESIGN 8.1, 8.6: the reply never reached its queue; nobody does anything about it by hand. */
+Test(housekeeping, gives_a_process_the_reply_that_was_lost)
+{
+    cb_worker *w = soon(embed_worker(PROCESSES(&Stay)));
+    embed_started(w);
+    cb_uuid id = trip_start("Stay");
+    await_process(id, "WAITING_FOR_ASYNC");
+
+    test_exec(here.sql,
+              "BEGIN; WITH claimed AS MATERIALIZED (SELECT command_id, lease_no FROM "
+              "commandbus.receive('risk', 'handlers', 9)) SELECT commandbus.settle('risk', "
+              "'handlers', array_agg(command_id), array_agg(lease_no), "
+              "array_agg('SUCCESS'::text)) FROM claimed; "
+              "DELETE FROM pgmq.q_fx__replies; COMMIT");
+
+    await_process(id, "COMPLETED");
+    await(embed_told("replies.restored") == 1);
 }

@@ -33,7 +33,9 @@ static const http_source source = { fake_ready, fake_metrics, "draining" };
 
 static http *open_http(const char *bind, const char *token_file)
 {
-    http_options options = { .bind = bind, .token_file = token_file, .source = source };
+    http_options options = {
+        .bind = bind, .token_file = token_file, .source = source, .request_seconds = 10
+    };
     http *h = NULL;
     cb_error e;
 
@@ -129,7 +131,9 @@ Test(http, metrics_come_in_the_text_format)
     const char *answer = ask(h, "GET", "/metrics", "");
 
     expect_status(answer, 200);
-    cr_expect_str_eq(body_of(answer), "commandbus_ready 1\n");
+    cr_expect_eq(strncmp(body_of(answer), "commandbus_ready 1\n", 19), 0, "%s", answer);
+    cr_expect_not_null(strstr(answer, "\ncommandbus_http_connections{port=\"http\"} 1\n"), "%s",
+                       answer);
     cr_expect_not_null(strstr(answer, "Content-Type: text/plain; version=0.0.4"), "%s", answer);
 
     metrics_fail = true;
@@ -139,11 +143,11 @@ Test(http, metrics_come_in_the_text_format)
 Test(http, head_is_get_without_the_body)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
-    const char *answer = ask(h, "HEAD", "/metrics", "");
+    const char *answer = ask(h, "HEAD", "/livez", "");
 
     expect_status(answer, 200);
     cr_expect_str_eq(body_of(answer), "");
-    cr_expect_not_null(strstr(answer, "Content-Length: 19"), "%s", answer);
+    cr_expect_not_null(strstr(answer, "Content-Length: 3"), "%s", answer);
 }
 
 Test(http, other_paths_and_methods_are_refused)

@@ -76,7 +76,7 @@ Test(metrics, every_family_has_its_help_and_type_once_before_its_samples)
             cr_assert_eq(strncmp(line, family, strlen(family)), 0, "%s in %s", line, family);
         }
     }
-    cr_assert_eq(families, 56);
+    cr_assert_eq(families, 57);
     finish(m, text);
 }
 
@@ -270,7 +270,7 @@ Test(metrics, the_rest_is_counted_too)
     metrics_renewed(m, 0, 5, 1);
     metrics_released(m, 0, 2);
     metrics_notified(m);
-    metrics_housekeeping(m, 1, 200, 3);
+    metrics_housekeeping(m, 1, 200, 3, 4);
     metrics_wait(m, 0, 3000);
 
     char *text = render(m);
@@ -281,6 +281,7 @@ Test(metrics, the_rest_is_counted_too)
     expect_line(text, "commandbus_housekeeping_batches_closed_total 1");
     expect_line(text, "commandbus_housekeeping_rows_purged_total 200");
     expect_line(text, "commandbus_housekeeping_messages_restored_total 3");
+    expect_line(text, "commandbus_housekeeping_replies_restored_total 4");
     expect_line(text, "commandbus_queue_wait_seconds_bucket{domain=\"fx\",le=\"0.004\"} 1");
     expect_line(text, "commandbus_queue_wait_seconds_sum{domain=\"fx\"} 0.003000");
     finish(m, text);

@@ -142,7 +142,7 @@ test_slow_routes_stop_no_probe_and_no_handler() {
     same "$http_status" 200 /livez
     http_get a /readyz
     same "$http_status" 200 /readyz
-    send_commands 3 Desk '{}'
+    sql "SELECT count(commandbus.send('$domain', 'Desk')) FROM generate_series(1, 3)" >/dev/null
     wait_until "$all_done" 20
 
     give_lock

@@ -39,6 +39,21 @@ test_wrong_paths_methods_and_bodies_are_refused_as_json() {
         http_ask a POST /desk/echo "$body"
         expect_http 400 .error INVALID_JSON
     done
+    # json-c would read each of these as something else than was sent (found by fuzz_http).
+    for body in '{"a": NaN}' '{"a": -Infinity}' '{"a": 007}' '{"a": 99999999999999999999}' '{"a": 1e999}' '{"a": "\ud800"}'; do
+        http_ask a POST /desk/echo "$body"
+        expect_http 400 .error INVALID_JSON
+    done
+    http_ask a POST /desk/echo '{"a": "\\u0000"}' # a backslash, and no NUL
+    [[ $http_status == 201 ]] || fail "a backslash before u0000 was taken for a NUL: $http_status"
+    # json-c would keep the last.
+    for body in '{"amount":"1","amount":"1000"}' '{"a": [{"x": {"amount": 1, "b": 2, "\u0061mount": 2}}]}'; do
+        http_ask a POST /desk/echo "$body"
+        expect_http 400 .error INVALID_JSON
+        grep -q "the body has a duplicate key '[a\\\\u0061]*mount' at byte" <<<"$http_body" || fail "it does not say which: $http_body"
+    done
+    http_ask a POST /desk/echo '{"amount": {"amount": 1}, "b": [{"amount": 1}, {"amount": 1}]}'
+    expect_http 201
     big=$(printf '%066000d' 0)
     http_ask a POST /desk/echo "{\"a\": \"$big\"}"
     expect_http 413 .error BODY_TOO_LARGE

@@ -1,6 +1,7 @@
 /* A request: its body gathered, checked, and given to its route. */
 #include "api_call.h"
 
+#include <commandbus/json.h>
 #include <json-c/json_tokener.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,36 +49,31 @@ bool api_call_take(api_call *call, const char *bytes, size_t n)
     return true;
 }
 
-/* C strings end at a NUL, so a text that holds one would be read as another than was sent. */
-static bool has_nul(const api_call *call)
-{
-    return memchr(call->body, '\0', call->n_body) || strstr(call->body, "\\u0000");
-}
-
-static json_object *parse(const api_call *call)
+/* By our own rules first: json-c makes what it can of NaN, half a surrogate pair or an integer that has no room, and of
+ * a key that is there twice the last; what is read is to be what was sent. C strings end at a NUL. */
+static json_object *parse(const api_call *call, cb_error *e)
 {
     OWNED(json_tokener) tokener = json_tokener_new_ex(DEEPEST);
 
-    if (!tokener || has_nul(call))
+    cb_fail(e, CB_INVALID_DATA, "the body must be one JSON object, at most %d deep", DEEPEST);
+    if (!tokener || memchr(call->body, '\0', call->n_body) ||
+        !cb_json_check_object(call->body, "the body", e))
         return NULL;
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-    OWNED(json_object) body = json_tokener_parse_ex(tokener, call->body, (int)call->n_body + 1);
-    bool whole = json_tokener_get_error(tokener) == json_tokener_success &&
-                 json_tokener_get_parse_end(tokener) >= call->n_body;
-    return whole && json_object_is_type(body, json_type_object) ? json_object_take(&body) : NULL;
+    return json_tokener_parse_ex(tokener, call->body, (int)call->n_body + 1);
 }
 
 /* False: the answer says why it is not asked. */
 static bool read_body(api_call *call, json_object **ret)
 {
+    cb_error e = { 0 };
+
     if (call->too_large)
         cb_http_error(&call->answer, 413, "BODY_TOO_LARGE", "a body has at most %d bytes",
                       CB_ROUTE_BODY);
     else if (call->n_body > 0 && !call->is_json)
         cb_http_error(&call->answer, 415, "NOT_JSON", "say Content-Type: application/json");
-    else if (call->n_body > 0 && !(*ret = parse(call)))
-        cb_http_error(&call->answer, 400, "INVALID_JSON",
-                      "the body must be one JSON object, at most %d deep", DEEPEST);
+    else if (call->n_body > 0 && !(*ret = parse(call, &e)))
+        cb_http_error(&call->answer, 400, "INVALID_JSON", "%s", e.message);
     return call->answer.status == 200;
 }
 

@@ -1,8 +1,10 @@
-/* Health and metrics over HTTP, on one thread of its own, and the routes of handler sets, on others. */
+/* Health and metrics over HTTP, on one thread of its own, and the routes of handler sets, on others; on one
+ * port, or each on their own. */
 #ifndef APP_HTTP_H
 #define APP_HTTP_H
 
 #include <commandbus/error.h>
+#include <commandbus/event.h>
 #include <commandbus/owned.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,8 +12,9 @@
 /* Whom the routes ask. Called on the thread of the server, while others work. */
 typedef struct {
     bool (*is_ready)(void *arg, char *reason, size_t size);
-    bool (*metrics)(void *arg, char **ret, cb_error *e); /* the caller frees *ret */
-    void *arg;                                           /* borrowed */
+    bool (*metrics)(void *arg, char **ret,
+                    cb_error *e); /* the caller frees *ret; the server adds its own */
+    void *arg;                    /* borrowed */
 } http_source;
 
 struct api;
@@ -24,6 +27,11 @@ typedef struct {
         token_file; /* who reads /metrics or asks a route must know what it holds; NULL: anybody may */
     http_source source;
     struct api *api; /* routes of handler sets; belongs to the server from then on. NULL: none */
+    bool splits_api; /* they have a port of their own, and connections that probes do not share */
+    int api_port;    /* that one; 0: any that is free */
+    double request_seconds; /* for a request to be complete, and for its answer to be read */
+    cb_event_fn *on_event;  /* or NULL; from any thread */
+    void *on_event_arg;
 } http_options;
 
 typedef struct http http;
@@ -33,6 +41,8 @@ typedef struct http http;
 bool http_open(const http_options *options, http **ret, cb_error *e) CB_NODISCARD;
 /* "127.0.0.1:9464" or "[::1]:9464". Borrowed. */
 const char *http_address(const http *h);
+/* Of the routes, when they have a port of their own; else NULL. */
+const char *http_api_address(const http *h);
 /* Takes no more and waits for routes that run, whom the database keeps waiting for at most so many seconds; then until
  * everybody has got their answer. Probes of old connections are still answered. NULL is fine. */
 void http_stop(http *h, double seconds);

@@ -109,6 +109,11 @@ static enum MHD_Result hand_over(const http_api *h, struct MHD_Connection *conne
     return MHD_YES;
 }
 
+bool http_api_is_answered(const void *state)
+{
+    return ((const api_call *)state)->answered;
+}
+
 enum MHD_Result http_api_respond(const http_api *h, struct MHD_Connection *connection,
                                  const char *path, const char *method, const char *upload,
                                  size_t *upload_size, void **state)

@@ -20,4 +20,7 @@ enum MHD_Result http_api_respond(const http_api *h, struct MHD_Connection *conne
                                  const char *path, const char *method, const char *upload,
                                  size_t *upload_size, void **state);
 
+/* Whether the request that `state` keeps has its answer, which the next call sends. */
+bool http_api_is_answered(const void *state);
+
 #endif

@@ -11,30 +11,36 @@
 
 #include "misuse.h"
 
-/* What to do about it. */
+/* What is wrong, and another of which setting may help. */
 static const struct {
     int reason;
-    const char *hint;
+    const char *problem;
+    const char *setting; /* NULL: the port's */
+    const char *remark;
 } hints[] = {
-    { EADDRINUSE,
-      "Another program listens there, perhaps another worker. Choose another http.port, "
-      "or 0 for none." },
-    { EADDRNOTAVAIL, "This machine has no such address. Choose another http.bind; 0.0.0.0 or :: is "
-                     "every address." },
-    { EACCES, "Ports below 1024 need a privilege. Choose another http.port." },
-    { EAFNOSUPPORT, "This machine has no such kind of address. Choose another http.bind." },
+    { EADDRINUSE, "Another program listens there, perhaps another worker.", NULL,
+      ", or 0 for none" },
+    { EADDRNOTAVAIL, "This machine has no such address.", "http.bind",
+      "; 0.0.0.0 or :: is every address" },
+    { EACCES, "Ports below 1024 need a privilege.", NULL, "" },
+    { EAFNOSUPPORT, "This machine has no such kind of address.", "http.bind", "" },
 };
 
-static bool fail_listening(cb_error *e, const char *host, int port, int reason)
+enum {
+    BACKLOG = 512 /* of those who come all at once */
+};
+
+static bool fail_listening(cb_error *e, const char *host, const http_port *port, int reason)
 {
-    const char *hint = "";
+    char hint[160] = "";
 
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         if (hints[i].reason == reason)
-            hint = hints[i].hint;
+            snprintf(hint, sizeof hint, "%s Choose another %s%s.", hints[i].problem,
+                     hints[i].setting ? hints[i].setting : port->key, hints[i].remark);
     }
-    return misuse(e, hint, "cannot listen on http.bind '%s', http.port %d: %s", host, port,
-                  strerror(reason));
+    return misuse(e, hint, "cannot listen on http.bind '%s', %s %d: %s", host, port->key,
+                  port->number, strerror(reason));
 }
 
 static bool name_of(int fd, char address[HTTP_ADDRESS_MOST])
@@ -61,17 +67,18 @@ static bool open_socket(const struct addrinfo *where, int fd)
     if (where->ai_family == AF_INET6 &&
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
         return false;
-    return bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, 64) == 0;
+    return bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
 }
 
-bool http_listen(const char *host, int port, int *ret, char address[HTTP_ADDRESS_MOST], cb_error *e)
+bool http_listen(const char *host, const http_port *port, int *ret, char address[HTTP_ADDRESS_MOST],
+                 cb_error *e)
 {
     const struct addrinfo wanted = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                                      .ai_socktype = SOCK_STREAM };
     struct addrinfo *where = NULL;
     char service[16];
 
-    snprintf(service, sizeof service, "%d", port);
+    snprintf(service, sizeof service, "%d", port->number);
     if (!*host || getaddrinfo(host, service, &wanted, &where) != 0)
         return misuse(e,
                       "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "

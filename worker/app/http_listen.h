@@ -9,9 +9,14 @@
 /* Room for "[address]:port". */
 #define HTTP_ADDRESS_MOST 80
 
+typedef struct {
+    const char *key; /* of the configuration, for messages */
+    int number;      /* 0: any that is free */
+} http_port;
+
 /* Listens on an IPv4 or IPv6 address; "::" takes both. The caller closes *ret. `address` gets what it
  * really listens on. */
-bool http_listen(const char *bind, int port, int *ret, char address[HTTP_ADDRESS_MOST],
+bool http_listen(const char *bind, const http_port *port, int *ret, char address[HTTP_ADDRESS_MOST],
                  cb_error *e) CB_NODISCARD;
 
 #endif

@@ -106,6 +106,8 @@ static bool compare(replaying *r, const cb_process_row *row, cb_error *e)
         r->report.unknown++;
     } else if (row->version > kind->version) {
         r->report.newer++;
+    } else if (row->too_large > 0) {
+        r->report.too_large++;
     } else if (cb_run_replay(r->run, row, e)) {
         r->report.checked++;
     } else if (e->code == CB_MEMORY) {
@@ -130,6 +132,10 @@ static bool replay_one(replaying *r, cb_error *e)
         return misuse(e, "Use the configuration of the workers that run it.",
                       "process %s is of type '%.100s', which this program does not have", id,
                       row->process_type);
+    if (r->report.too_large)
+        return misuse(e, "No worker loads it either: commandbus process show tells what to do.",
+                      "process %s holds %lld bytes, more than content_limit of its domain", id,
+                      (long long)row->too_large);
     if (r->report.newer)
         return misuse(e, "Workers of this version leave it to newer ones.",
                       "process %s was written by version %d of '%.100s', which is newer", id,

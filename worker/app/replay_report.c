@@ -83,15 +83,19 @@ void report_end(replay_report *r)
     report_clear(r);
     if (r->json) {
         printf("%s],\"checked\":%" PRId64 ",\"skipped\":{\"unknown_type\":%" PRId64
-               ",\"newer_version\":%" PRId64 "}}\n",
-               r->diverged ? "\n" : json_begin, r->checked, r->unknown, r->newer);
+               ",\"newer_version\":%" PRId64 ",\"too_large\":%" PRId64 "}}\n",
+               r->diverged ? "\n" : json_begin, r->checked, r->unknown, r->newer, r->too_large);
         return;
     }
     printf("%" PRId64 " checked, %" PRId64 " would diverge, %" PRId64 " skipped", r->checked,
-           r->diverged, r->unknown + r->newer);
-    if (r->unknown + r->newer > 0)
+           r->diverged, r->unknown + r->newer + r->too_large);
+    if (r->unknown + r->newer + r->too_large > 0)
         printf(" (%" PRId64 " of types that are not in this program, %" PRId64
-               " written by newer code)",
+               " written by newer code",
                r->unknown, r->newer);
+    if (r->too_large > 0)
+        printf(", %" PRId64 " too large for any run", r->too_large);
+    if (r->unknown + r->newer + r->too_large > 0)
+        putchar(')');
     putchar('\n');
 }

@@ -11,8 +11,9 @@ typedef struct {
     bool progress; /* stderr is a terminal */
     int64_t began_ms, shown_ms;
     int64_t checked, diverged;
-    int64_t unknown; /* skipped: their type is not in this program */
-    int64_t newer;   /* skipped: written by newer code, which this program leaves alone */
+    int64_t unknown;   /* skipped: their type is not in this program */
+    int64_t newer;     /* skipped: written by newer code, which this program leaves alone */
+    int64_t too_large; /* skipped: no run loads them; they are parked */
 } replay_report;
 
 void report_init(replay_report *r, bool json);

@@ -72,7 +72,13 @@ static bool open_http(app *a, cb_error *e)
     http_options options = { .bind = a->config->http_bind,
                              .port = (int)a->config->http_port,
                              .token_file = a->config->http_token_file,
-                             .source = { is_ready, metrics, a } };
+                             .source = { is_ready, metrics, a },
+                             .splits_api = a->config->http_api_port != 0 &&
+                                           a->config->http_api_port != a->config->http_port,
+                             .api_port = (int)a->config->http_api_port,
+                             .request_seconds = a->config->http_request_timeout,
+                             .on_event = log_event,
+                             .on_event_arg = a->log };
 
     return options.port == 0 || (open_api(a, &options.api, e) && http_open(&options, &a->http, e));
 }
@@ -101,6 +107,8 @@ static void tell_started(const app *a)
     tell(a, CB_LEVEL_INFO, "worker.started", .version = cb_version_string(), .profile = w->profile,
          .domain = *domains ? domains : NULL, .slots = slots,
          .address = a->http ? http_address(a->http) : NULL);
+    if (a->http && http_api_address(a->http))
+        tell(a, CB_LEVEL_INFO, "routes.served", .address = http_api_address(a->http));
     if (!a->worker)
         tell(a, CB_LEVEL_WARN, "worker.idle", .hint = "every feature that needs a domain is off");
 }

@@ -76,6 +76,8 @@ typedef struct {
     int64_t http_port;     /* 0: no HTTP */
     char *http_token_file; /* or NULL */
     double http_route_timeout;
+    int64_t http_api_port; /* 0: the same */
+    double http_request_timeout;
     cb_level log_level;
     log_format log_format;
     int64_t payload_limit;                                           /* bytes */

@@ -118,6 +118,10 @@ const config_key config_keys[] = {
       .help = "a file with the bearer token that /metrics and routes ask for" },
     { "http.route-timeout", KEY_DURATION, TOP(http_route_timeout), .initial = "10s", .min = 0.1,
       .max = 1 * HOURS, .help = "a route that waits longer for the database is answered with 503" },
+    { "http.api-port", KEY_INTEGER, TOP(http_api_port), .initial = "0", .max = 65535,
+      .help = "port of the routes; 0: they share http.port with the probes" },
+    { "http.request-timeout", KEY_DURATION, TOP(http_request_timeout), .initial = "10s", .min = 0.1,
+      .max = 1 * HOURS, .help = "a request must be complete, and its answer read, within this" },
 
     { "log.level", KEY_CHOICE, TOP(log_level), .initial = "info", .choices = levels,
       .help = "debug, info, warn or error" },

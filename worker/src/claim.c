@@ -79,10 +79,11 @@ static void claim(cb_worker *w, claim_place *p)
     int64_t asked_at = now_ns();
     if (!cb_receive(link->db, d->receiver, (int)quantity, &taken, &e)) {
         sleep_after_failure(&p->sleep);
-        claimer_failed(&w->claims, d->name, &e, "claim");
+        claimer_failed(&w->claims, p, &e, "claim");
         return;
     }
     link_worked(link);
+    trouble_end(&p->refused);
     size_t got = cb_claim_count(taken);
     size_t seen = got + cb_claim_poisoned(taken) + cb_claim_exhausted(taken);
     tell_of_claim(w, d, taken);
@@ -107,7 +108,7 @@ static void release_unknown(cb_worker *w, claim_place *p)
                               .lease_no = jobs[i]->command->lease_no };
     if (held &&
         !cb_lease_release_unknown(w->links[LINK_CLAIM].db, d->name, w->id, held, n, &released, &e))
-        claimer_failed(&w->claims, d->name, &e, "release");
+        claimer_failed(&w->claims, p, &e, "release");
     if (released > 0) {
         metrics_released(w->metrics, d->index, released);
         emit(w, CB_LEVEL_WARN, "lease.released", .domain = d->name, .count = (int64_t)released,
@@ -130,6 +131,7 @@ bool claims_init(cb_worker *w, cb_error *e)
                                                .n_queues = 1,
                                                .poll_seconds = d->poll_seconds,
                                                .notify = d->notify };
+        sleep_init(&w->claims.places[i].sleep, w, d->name);
     }
     return true;
 }

@@ -20,8 +20,10 @@ bool claimer_init(claimer *c, cb_worker *w, const claim_kind *kind, link_name li
     c->places = calloc(n + 1, sizeof *c->places);
     if (!c->places)
         return cb_fail(e, CB_MEMORY, "no memory for %zu domains", n);
-    for (c->n = 0; c->n < n; c->n++)
+    for (c->n = 0; c->n < n; c->n++) {
         c->places[c->n].domain = c->n;
+        trouble_init(&c->places[c->n].refused, w, link, w->domains[c->n].name, true);
+    }
     return true;
 }
 
@@ -102,8 +104,17 @@ static bool is_due(claimer *c, claim_place *p, int64_t now, int64_t *at)
     bool free = c->kind->free_places(c->worker, p) > 0;
     int64_t next = p->sleep.poll_at;
 
-    if (!free && !p->always)
+    if (!free && !p->always) {
+        /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does not. */
+        if (now + seconds_to_ns(1) < *at)
+            *at = now + seconds_to_ns(1);
         return false;
+    }
+    int64_t refused_until = trouble_until(&p->refused);
+    if (refused_until > 0) { /* whoever hints: it would only be refused again */
+        *at = refused_until < *at ? refused_until : *at;
+        return false;
+    }
     if (p->look_by && p->look_by < next)
         next = p->look_by;
     if (p->hinted || (p->sleep.hot && free) || now >= next)
@@ -156,17 +167,14 @@ static claim_place *next_place(claimer *c)
     return found;
 }
 
-void claimer_failed(claimer *c, const char *domain, const cb_error *e, const char *doing)
+void claimer_failed(claimer *c, claim_place *p, const cb_error *e, const char *doing)
 {
-    cb_worker *w = c->worker;
-    db_link *link = &w->links[c->link];
+    db_link *link = &c->worker->links[c->link];
 
-    if (e->code == CB_LOST || e->code == CB_AGAIN || cb_db_is_lost(link->db))
-        link_failed(link, e, doing);
+    if (is_refusal(link->db, e))
+        trouble_add(&p->refused, e, doing, "claim.refused");
     else
-        emit(w, CB_LEVEL_WARN, "claim.refused", .domain = domain, .error = e->message,
-             .hint = e->hint, .error_code = e->sqlstate, .connection = link_names[c->link],
-             .outcome = doing);
+        link_failed(link, e, doing);
 }
 
 /* A claim that was on the wire when the connection broke may commit after the first look. */

@@ -14,6 +14,7 @@ typedef struct {
     bool always;        /* to be looked at even when nothing is free: replies are to be delivered */
     bool replies;       /* this look is also for replies: somebody hinted at some, or it is time */
     int64_t replies_at; /* when the last such look was */
+    trouble refused;    /* claims are */
     sleeper sleep;
 
     /* Guarded by the claimer's mutex. */
@@ -65,9 +66,9 @@ void claimer_freed(claimer *c);
 /* Something that was claimed is not wanted any more: gives it back. */
 void claimer_sweep(claimer *c);
 
-/* A claim for a domain failed. It must not keep the others from theirs: a refusal is no matter of the
+/* A claim for a place failed. It must not keep the others from theirs: a refusal is no matter of the
  * connection. */
-void claimer_failed(claimer *c, const char *domain, const cb_error *e, const char *doing);
+void claimer_failed(claimer *c, claim_place *p, const cb_error *e, const char *doing);
 
 void *claimer_thread(void *claimer);
 

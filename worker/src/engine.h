@@ -8,7 +8,7 @@
  * processes.h names the files of the latter.
  *
  * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
- * order in which they may be taken: life → domain → queue of outcomes, claimer. None is held while the
+ * order in which they may be taken: life → domain → queue of outcomes, claimer → troubled. None is held while the
  * database is asked. */
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
@@ -25,6 +25,7 @@
 #include "process_domain.h"
 #include "served.h"
 #include "settler.h"
+#include "trouble.h"
 
 /* Renewals that somebody waits for. */
 typedef struct {
@@ -32,6 +33,7 @@ typedef struct {
     pthread_cond_t changed;
     bool wanted, all; /* do not wait for the next regular one; and leave nothing out */
     uint64_t rounds;  /* successful ones */
+    trouble refused, process_refused;
 } renewer;
 
 /* What the keeping thread does again and again. */
@@ -42,7 +44,8 @@ typedef enum {
     CHORE_FLEET,
     CHORE_FORMER,
     CHORE_HOUSE,
-    CHORE_RESTORE,
+    CHORE_MESSAGES,
+    CHORE_REPLIES,
     CHORES
 } chore;
 
@@ -58,6 +61,9 @@ struct cb_worker {
     int64_t opened_at;
     double chore_seconds[CHORES];   /* how often; fixed before the start */
     double effect_patience_seconds; /* how long effects may wait for their locks; likewise */
+    trouble chore_refused[CHORES];
+    trouble *troubles; /* all that may come; fixed after open */
+    pthread_mutex_t troubled;
 
     bool no_commands;
     served *domains;
@@ -65,7 +71,8 @@ struct cb_worker {
     size_t n_domains;
     bool runs_processes;  /* there are slots for some */
     bool moves_processes; /* or else replies to deliver */
-    char **sends_to;      /* further domains, which are only registered */
+    process_memory process_memory;
+    char **sends_to; /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];

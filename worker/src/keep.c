@@ -1,6 +1,6 @@
 /* The keeping thread: heartbeat, samples of the queues, and house: batches to close, retention, lost
- * messages, rows of workers that died. Every instance does it, none leads: each step takes what nobody
- * else has locked, and different instances begin at different moments. */
+ * messages and replies, rows of workers that died. Every instance does it, none leads: each step
+ * takes what nobody else has locked, and different instances begin at different moments. */
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -153,7 +153,7 @@ static bool keep_house(cb_worker *w, cb_error *e)
     if (!cb_batch_close(w->links[LINK_KEEP].db, NULL, 0, &closed, e) ||
         !cb_fleet_tidy(w->links[LINK_KEEP].db, NULL, e) || !purge(w, &purged, e))
         return false;
-    metrics_housekeeping(w->metrics, (int64_t)closed, purged, 0);
+    metrics_housekeeping(w->metrics, (int64_t)closed, purged, 0, 0);
     if (closed > 0 || purged > 0)
         emit(w, CB_LEVEL_INFO, "house.kept", .count = purged, .in_flight = 0,
              .outcome = closed > 0 ? "batches closed" : NULL);
@@ -161,21 +161,38 @@ static bool keep_house(cb_worker *w, cb_error *e)
 }
 
 /* A domain whose queue is gone must not keep the others from it. */
-static bool restore_messages(cb_worker *w, cb_error *e)
+static bool keep_messages(cb_worker *w, cb_error *e)
 {
     bool ok = true;
 
     for (size_t i = 0; i < w->n_domains && !cb_db_is_lost(w->links[LINK_KEEP].db); i++) {
         size_t restored = 0;
-        ok &= cb_messages_restore(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e);
+        ok &= cb_messages_keep(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e);
         if (restored == 0)
             continue;
-        metrics_housekeeping(w->metrics, 0, 0, (int64_t)restored);
+        metrics_housekeeping(w->metrics, 0, 0, (int64_t)restored, 0);
         emit(w, CB_LEVEL_WARN, "messages.restored", .domain = w->domains[i].name,
              .count = (int64_t)restored,
              .hint = "their messages had vanished from the queue: did somebody purge it by hand?");
     }
     return ok;
+}
+
+/* For the processes of all domains: who runs none may be the only one left to do it. */
+static bool keep_replies(cb_worker *w, cb_error *e)
+{
+    double every = w->chore_seconds[CHORE_REPLIES];
+    size_t restored = 0;
+
+    /* A little less than the interval, or a turn that came a moment early would be left out. */
+    if (!cb_replies_keep(w->links[LINK_KEEP].db, 0.9 * every, every, &restored, e))
+        return false;
+    if (restored > 0) {
+        metrics_housekeeping(w->metrics, 0, 0, 0, (int64_t)restored);
+        emit(w, CB_LEVEL_WARN, "replies.restored", .count = (int64_t)restored,
+             .hint = "they had vanished on their way to processes: did somebody empty the queue?");
+    }
+    return true;
 }
 
 static const struct {
@@ -190,13 +207,44 @@ static const struct {
     [CHORE_FLEET] = { take_fleet_figures, "fleet", 10, true },
     [CHORE_FORMER] = { processes_former_replies, "former", 5, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
-    [CHORE_RESTORE] = { restore_messages, "restore", 3600, false },
+    [CHORE_MESSAGES] = { keep_messages, "messages", 20, false },
+    [CHORE_REPLIES] = { keep_replies, "replies", 20, false },
 };
 
 void keep_init(cb_worker *w)
 {
-    for (size_t i = 0; i < CHORES; i++)
+    for (size_t i = 0; i < CHORES; i++) {
         w->chore_seconds[i] = chores[i].seconds;
+        trouble_init(&w->chore_refused[i], w, LINK_KEEP, NULL, false);
+    }
+}
+
+/* One that is refused keeps nobody from the others, and the instance works on without it. */
+static void run_chore(cb_worker *w, size_t i)
+{
+    db_link *link = &w->links[LINK_KEEP];
+    cb_error e = { 0 };
+
+    if (chores[i].run(w, &e)) {
+        link_worked(link);
+        trouble_end(&w->chore_refused[i]);
+    } else if (is_refusal(link->db, &e)) {
+        trouble_add(&w->chore_refused[i], &e, chores[i].name, "database.refused");
+    } else {
+        link_failed(link, &e, chores[i].name);
+    }
+}
+
+/* When a chore that began then and has just ended is due again. One that takes long, because somebody
+ * holds a snapshot and all that is dead is still there, takes no more than a fiftieth of the time; but
+ * the fleet must hear of us. */
+static int64_t due_again(const cb_worker *w, size_t i, int64_t began)
+{
+    int64_t interval = seconds_to_ns(w->chore_seconds[i]), rest = 50 * (now_ns() - began);
+
+    if (i == CHORE_HEARTBEAT || rest < interval)
+        return began + interval;
+    return began + (rest < 6 * interval ? rest : 6 * interval);
 }
 
 void *keep_thread(void *worker)
@@ -210,13 +258,10 @@ void *keep_thread(void *worker)
     while (link_ready(link, NULL)) {
         int64_t next = now_ns() + seconds_to_ns(w->chore_seconds[CHORE_HEARTBEAT]);
         for (size_t i = 0; i < CHORES && atomic_load(&link->up); i++) {
-            cb_error e = { 0 };
             if (now_ns() >= due[i]) {
-                due[i] = now_ns() + seconds_to_ns(w->chore_seconds[i]);
-                if (chores[i].run(w, &e))
-                    link_worked(link);
-                else
-                    link_failed(link, &e, chores[i].name);
+                int64_t began = now_ns();
+                run_chore(w, i);
+                due[i] = due_again(w, i, began);
             }
             next = due[i] < next ? due[i] : next;
         }

@@ -227,6 +227,7 @@ static void reset(cb_worker *w)
     atomic_store(&w->abandoned, 0);
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
+    troubles_reset(w);
     w->settling.waiting.ending = w->effecting.ending = false;
     w->process_settling.waiting.ending = false;
     claimer_reset(&w->claims);

@@ -2,6 +2,7 @@
  * step; renewal is quicker, for leases run out meanwhile. */
 #include "link.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ void link_init(db_link *l, cb_worker *w, link_name name)
     l->first_wait = name == LINK_RENEW ? 0.1 : 1;
     l->longest_wait = name == LINK_RENEW ? 2 : 30;
     l->wait_seconds = l->first_wait;
+    trouble_init(&l->refused, w, name, NULL, name != LINK_KEEP && name != LINK_LISTEN);
     atomic_init(&l->up, false);
 }
 
@@ -31,10 +33,19 @@ static void is_up(db_link *l, bool up)
     metrics_link_up(l->worker->metrics, l->name, up);
 }
 
+/* Called commandbus-claim and so on: its last statement, mostly COMMIT, does not tell what it is for. */
+static bool connect(db_link *l, cb_error *e)
+{
+    char application[32];
+
+    snprintf(application, sizeof application, "commandbus-%s", link_names[l->name]);
+    return cb_db_open_named(l->worker->url, application, &l->db, e);
+}
+
 bool link_open(db_link *l, cb_error *e)
 {
     l->wait_seconds = l->first_wait;
-    if (!cb_db_open(l->worker->url, &l->db, e))
+    if (!connect(l, e))
         return false;
     is_up(l, true);
     return true;
@@ -79,9 +90,11 @@ void link_failed(db_link *l, const cb_error *e, const char *doing)
         worker_pause(l->worker, 0.02);
         return;
     }
-    emit(l->worker, CB_LEVEL_WARN, lost ? "connection.lost" : "database.refused",
-         .connection = link_names[l->name], .error = e->message, .hint = e->hint,
-         .error_code = e->sqlstate, .outcome = doing);
+    if (lost)
+        emit(l->worker, CB_LEVEL_WARN, "connection.lost", .connection = link_names[l->name],
+             .error = e->message, .hint = e->hint, .error_code = e->sqlstate, .outcome = doing);
+    else
+        trouble_add(&l->refused, e, doing, "database.refused");
     is_up(l, false);
 }
 
@@ -89,6 +102,7 @@ void link_worked(db_link *l)
 {
     l->wait_seconds = l->first_wait;
     l->want = 0;
+    trouble_end(&l->refused);
 }
 
 bool link_ready(db_link *l, bool *anew)
@@ -101,9 +115,11 @@ bool link_ready(db_link *l, bool *anew)
     while (!atomic_load(&l->up)) {
         if (!back_off(l))
             return false;
-        bool works = !l->db ? cb_db_open(w->url, &l->db, &e)
-                            : !cb_db_is_lost(l->db) || cb_db_reconnect(l->db, &e);
-        if (!works) {
+        if (l->db && !cb_db_is_lost(l->db)) { /* it was only refused: the same connection again */
+            is_up(l, true);
+            return true;
+        }
+        if (!(l->db ? cb_db_reconnect(l->db, &e) : connect(l, &e))) {
             emit(w, CB_LEVEL_WARN, "connection.failed", .connection = link_names[l->name],
                  .error = e.message, .hint = e.hint, .retry_seconds = l->wait_seconds);
             continue;

@@ -177,11 +177,12 @@ void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample)
 }
 
 void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,
-                          int64_t messages_restored)
+                          int64_t messages_restored, int64_t replies_restored)
 {
     add(&m->counters[WORKER_BATCHES_CLOSED], batches_closed);
     add(&m->counters[WORKER_ROWS_PURGED], rows_purged);
     add(&m->counters[WORKER_MESSAGES_RESTORED], messages_restored);
+    add(&m->counters[WORKER_REPLIES_RESTORED], replies_restored);
 }
 
 int64_t metrics_settled(const metrics *m, size_t domain)

@@ -57,7 +57,7 @@ void metrics_link_up(metrics *m, link_name which, bool up);
 void metrics_notified(metrics *m); /* wake-ups by NOTIFY that found work or not */
 void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample);
 void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,
-                          int64_t messages_restored);
+                          int64_t messages_restored, int64_t replies_restored);
 
 /* ---- processes: `type` is an index of the domain's kinds ---- */
 

@@ -187,6 +187,9 @@ static const family families[] = {
     { "housekeeping_messages_restored_total", "counter",
       "Commands whose message had vanished and was sent again.", worker_total,
       WORKER_MESSAGES_RESTORED },
+    { "housekeeping_replies_restored_total", "counter",
+      "Replies that were lost on their way to a process and made again.", worker_total,
+      WORKER_REPLIES_RESTORED },
 };
 
 static void render(const scrape *s, const family *list, size_t n)

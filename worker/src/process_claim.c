@@ -15,7 +15,9 @@ static const double ask_timer_seconds = 0.05;
 
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
-    return process_domain_free(&w->processes[p->domain]);
+    return process_memory_room(&w->process_memory) > 0
+               ? process_domain_free(&w->processes[p->domain])
+               : 0;
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -27,6 +29,8 @@ static void take_over(cb_worker *w, process_domain *d, cb_process_claim *claim, 
 
     if (share) {
         share->claim = claim;
+        share->memory = &w->process_memory;
+        atomic_fetch_add(&share->memory->claimed, cb_process_claim_bytes(claim));
         atomic_init(&share->users, 1);
     }
     for (size_t i = 0; share && jobs && i < n; i++) {
@@ -95,10 +99,11 @@ static void claim(cb_worker *w, claim_place *p)
     OWNED(cb_process_claim) taken = NULL;
     cb_process_look look = { .next_seconds = -1 };
     cb_error e = { 0 };
-    size_t quantity = process_domain_free(d);
+    size_t quantity = free_places(w, p);
     int64_t asked_at = now_ns();
 
     d->claim.leave_replies = !p->replies;
+    d->claim.claim_bytes = process_memory_room(&w->process_memory);
     d->claim.leave_timer = asked_at < d->timer_asked_at + seconds_to_ns(ask_timer_seconds) &&
                            (d->timer_at == 0 || asked_at < d->timer_at);
     if (quantity == 0 && !p->replies) {
@@ -107,16 +112,17 @@ static void claim(cb_worker *w, claim_place *p)
     }
     if (!cb_process_claim_due(link->db, &d->claim, (int)quantity, &taken, &look, &e)) {
         sleep_after_failure(&p->sleep);
-        claimer_failed(&w->process_claims, d->name, &e, "claim");
+        claimer_failed(&w->process_claims, p, &e, "claim");
         return;
     }
     link_worked(link);
+    trouble_end(&p->refused);
     size_t got = cb_process_claim_count(taken);
     size_t seen = got + (size_t)(look.delivered + look.late + look.dead_lettered);
     tell_of_claim(w, d, got, &look);
     if (got > 0)
         take_over(w, d, cb_process_claim_take(&taken), lease_end_from(asked_at, d->vt_seconds));
-    sleep_after_claim(&p->sleep, seen, got >= quantity);
+    sleep_after_claim(&p->sleep, seen, got >= quantity || look.more_processes);
     if (look.more_replies)
         claimer_hint_reply(&w->process_claims, p->domain);
     sleep_until_timer(d, p, &look);
@@ -137,7 +143,7 @@ static void release_unknown(cb_worker *w, claim_place *p)
                                       .lease_no = jobs[i]->row->lease_no };
     if (held && !cb_process_release_unknown(w->links[LINK_PROCESS].db, w->id, d->kinds, d->n_kinds,
                                             held, n, &released, &e))
-        claimer_failed(&w->process_claims, d->name, &e, "release");
+        claimer_failed(&w->process_claims, p, &e, "release");
     if (released > 0) {
         metrics_process_released(w->metrics, d->index, released);
         emit(w, CB_LEVEL_WARN, "process.released", .domain = d->name, .count = (int64_t)released,
@@ -163,6 +169,7 @@ bool process_claims_init(cb_worker *w, cb_error *e)
                               .n_queues = d->n_queues - first,
                               .poll_seconds = w->domains[i].poll_seconds,
                               .notify = w->domains[i].notify };
+        sleep_init(&p->sleep, w, d->name);
     }
     return true;
 }

@@ -74,6 +74,7 @@ void process_share_drop(process_share *share)
 {
     if (atomic_fetch_sub(&share->users, 1) > 1)
         return;
+    atomic_fetch_sub(&share->memory->claimed, cb_process_claim_bytes(share->claim));
     cb_process_claim_free(share->claim);
     free(share);
 }

@@ -17,12 +17,14 @@
 #include <stdatomic.h>
 
 #include "outcomes.h"
+#include "process_memory.h"
 
 struct process_domain;
 
 /* A claim that lives as long as one of its processes. */
 typedef struct {
     cb_process_claim *claim;
+    process_memory *memory; /* where its bytes are counted while it lives */
     atomic_size_t users;
 } process_share;
 

@@ -37,16 +37,15 @@ static bool extend(cb_worker *w, process_domain *d, process_job **jobs, cb_proce
     cb_error e = { 0 };
 
     if (!cb_process_extend(link->db, w->id, leases, n, d->vt_seconds, &e)) {
-        if (e.code == CB_LOST || e.code == CB_AGAIN || cb_db_is_lost(link->db)) {
+        if (!is_refusal(link->db, &e)) {
             link_failed(link, &e, "renew");
             return false;
         }
-        emit(w, CB_LEVEL_WARN, "database.refused", .connection = link_names[LINK_RENEW],
-             .domain = d->name, .error = e.message, .hint = e.hint, .error_code = e.sqlstate,
-             .outcome = "renew");
+        trouble_add(&w->renewals.process_refused, &e, "renew", "database.refused");
         return true;
     }
     link_worked(link);
+    trouble_end(&w->renewals.process_refused);
     for (size_t i = 0; i < n; i++) {
         held += leases[i].held;
         if (leases[i].held)
@@ -86,8 +85,13 @@ static bool renew_domain(cb_worker *w, process_domain *d, bool all)
 bool processes_renew(cb_worker *w, bool all)
 {
     bool ok = true;
+    size_t in_flight = 0;
 
-    for (size_t i = 0; ok && i < w->n_domains; i++)
+    for (size_t i = 0; ok && i < w->n_domains; i++) {
+        in_flight += atomic_load(&w->processes[i].in_flight);
         ok = renew_domain(w, &w->processes[i], all);
+    }
+    if (in_flight == 0)
+        trouble_end(&w->renewals.process_refused);
     return ok;
 }

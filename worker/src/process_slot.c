@@ -1,5 +1,6 @@
 /* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is durable; what a
  * run came to in the end is settled without it. */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -197,6 +198,18 @@ static void hand_over(cb_worker *w, process_job *j, const cb_run_result *r, int6
         process_ended(w, j, true);
 }
 
+static bool is_large(const cb_run_result *r)
+{
+    return r->settlement.item && process_memory_is_large(strlen(r->settlement.item));
+}
+
+/* What a large run held goes back to the system, and does not stay with this slot until its next run. */
+static void let_go(process_slot *slot)
+{
+    cb_run_forget(slot->run);
+    malloc_trim(0);
+}
+
 void *process_slot_thread(void *arg)
 {
     process_slot *slot = arg;
@@ -206,10 +219,15 @@ void *process_slot_thread(void *arg)
 
     while ((j = process_domain_next(d))) {
         cb_run_result result = { 0 };
+        size_t memory = process_memory_take(&w->process_memory, cb_run_memory(j->row), &w->ending);
         int64_t from = now_ns();
         cb_run_process(slot->run, j->row, &d->host, j, &result);
         stepping(j, NULL, 0);
+        bool large = memory > 0 || is_large(&result);
         hand_over(w, j, &result, now_ns() - from);
+        if (large)
+            let_go(slot);
+        process_memory_give(&w->process_memory, memory);
     }
     return NULL;
 }

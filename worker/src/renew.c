@@ -157,30 +157,28 @@ static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *
     return asked;
 }
 
-/* Would the same call get through a moment later, or on another connection? */
-static bool is_passing(const cb_worker *w, const cb_error *e)
-{
-    return e->code == CB_LOST || e->code == CB_AGAIN || cb_db_is_lost(w->links[LINK_RENEW].db);
-}
-
 /* The database refuses the whole: each domain alone, so that one which is gone takes no other with it. */
 static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error *e)
 {
+    cb_error refused = { 0 };
+
     for (size_t i = 0; i < list->n; i++) {
         served *d = list->jobs[i]->domain;
         if (list->done[i] || list->jobs[i]->lease_seconds != seconds)
             continue;
         if (renew_call(w, list, (renewal){ seconds, d }, e))
             continue;
-        if (is_passing(w, e))
+        if (!is_refusal(w->links[LINK_RENEW].db, e))
             return false;
-        emit(w, CB_LEVEL_WARN, "database.refused", .connection = link_names[LINK_RENEW],
-             .domain = d->name, .error = e->message, .hint = e->hint, .error_code = e->sqlstate,
-             .outcome = "renew");
+        refused = *e;
         for (size_t k = i; k < list->n; k++)
             list->done[k] |= list->jobs[k]->domain == d && list->jobs[k]->lease_seconds == seconds;
         worker_pause(w, 0.1); /* who waits for a lease asks every moment */
     }
+    if (refused.code != CB_OK)
+        trouble_add(&w->renewals.refused, &refused, "renew", "database.refused");
+    else
+        trouble_end(&w->renewals.refused);
     return true;
 }
 
@@ -190,8 +188,12 @@ static bool renew_length(cb_worker *w, round_list *list, double seconds)
     db_link *link = &w->links[LINK_RENEW];
     cb_error e = { 0 };
 
-    if (renew_call(w, list, (renewal){ seconds, NULL }, &e) ||
-        (!is_passing(w, &e) && renew_apart(w, list, seconds, &e))) {
+    if (renew_call(w, list, (renewal){ seconds, NULL }, &e)) {
+        link_worked(link);
+        trouble_end(&w->renewals.refused);
+        return true;
+    }
+    if (is_refusal(link->db, &e) && renew_apart(w, list, seconds, &e)) {
         link_worked(link);
         return true;
     }
@@ -208,6 +210,8 @@ static bool renew_round(cb_worker *w, bool all, bool *busy)
         if (!list.done[i])
             went_well = renew_length(w, &list, list.jobs[i]->lease_seconds);
     }
+    if (went_well && list.n == 0) /* nothing is wanted that could be refused */
+        trouble_end(&w->renewals.refused);
     *busy = list.busy > 0;
     round_done(&list);
     return went_well && processes_renew(w, all);

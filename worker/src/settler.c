@@ -31,6 +31,7 @@ void settler_init(settler *s, cb_worker *w, const settle_kind *kind, link_name l
     s->link = link;
     outcomes_init(&s->waiting, kind->bytes);
     outcomes_init(&s->refused, kind->bytes);
+    trouble_init(&s->trouble, w, link, NULL, true);
 }
 
 void settler_done(settler *s)
@@ -48,6 +49,8 @@ void settler_bring_again(settler *s)
 {
     queued *o;
 
+    if (trouble_until(&s->trouble) > 0 && !atomic_load(&s->worker->stopping))
+        return;
     for (size_t n = outcomes_count(&s->refused); n > 0; n--) {
         outcomes_take(&s->refused, &o, 1, 0);
         settler_put(s, o);
@@ -87,10 +90,18 @@ static bool settle_once(settler *s, char *items, size_t n, cb_error *e)
     return true;
 }
 
+/* A right, or a function: nobody else's outcomes are taken either. */
+static bool concerns_all(const cb_error *e)
+{
+    return e->code == CB_DENIED || e->code == CB_SCHEMA;
+}
+
 /* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
  * settled alone is; the others are kept, for their handlers have done what they did. */
 static bool settle_alone(settler *s, const flushing *f, cb_error *e)
 {
+    cb_error refusal = { 0 };
+
     for (size_t i = 0; i < f->n; i++) {
         if (settle_once(s, item_at(s, f, i), 1, e))
             continue;
@@ -98,7 +109,11 @@ static bool settle_alone(settler *s, const flushing *f, cb_error *e)
             return false;
         *verdict_of(s, item_at(s, f, i)) = refused_verdict;
         s->kind->tell_refused(s->worker, f->batch[i], e);
+        if (concerns_all(e))
+            refusal = *e;
     }
+    if (refusal.code != CB_OK)
+        trouble_add(&s->trouble, &refusal, "settle", NULL);
     return true;
 }
 
@@ -138,7 +153,7 @@ static size_t leave(settler *s, const flushing *f)
 static size_t flush(settler *s, const flushing *f)
 {
     cb_worker *w = s->worker;
-    size_t busy = 0;
+    size_t busy = 0, refused = 0;
 
     for (size_t i = 0; i < f->n; i++)
         memcpy(item_at(s, f, i), (char *)f->batch[i] + s->kind->item_at, s->kind->item_size);
@@ -150,6 +165,7 @@ static size_t flush(settler *s, const flushing *f)
         *verdict_of(s, (char *)o + s->kind->item_at) = verdict;
         if (verdict == refused_verdict) {
             bring_later(s, &s->refused, o);
+            refused++;
         } else if (verdict == CB_BUSY) {
             bring_later(s, &s->waiting, o);
             busy++;
@@ -157,6 +173,8 @@ static size_t flush(settler *s, const flushing *f)
             s->kind->settled(w, o);
         }
     }
+    if (refused == 0 && outcomes_count(&s->refused) == 0)
+        trouble_end(&s->trouble);
     if (s->kind->flushed)
         s->kind->flushed(w);
     if (atomic_load(&w->stopping))

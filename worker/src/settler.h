@@ -33,6 +33,7 @@ typedef struct {
     link_name link;
     outcomes waiting;
     outcomes refused; /* by the database: watch brings them again */
+    trouble trouble;  /* the database takes none of them */
 } settler;
 
 void settler_init(settler *s, cb_worker *w, const settle_kind *kind, link_name link);

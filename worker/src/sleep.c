@@ -41,6 +41,15 @@ static void poll_asleep(sleeper *s)
     poll_in(s, asleep > first_poll ? asleep : first_poll);
 }
 
+/* Who may not announce polls. */
+static void failed(sleeper *s, const cb_error *e, const char *doing)
+{
+    if (is_refusal(s->link->db, e))
+        trouble_add(&s->refused, e, doing, "database.refused");
+    else
+        link_failed(s->link, e, doing);
+}
+
 static void announce(sleeper *s)
 {
     db_link *link = s->link;
@@ -48,10 +57,13 @@ static void announce(sleeper *s)
     int64_t from = now_ns();
     cb_error e = { 0 };
 
+    if (trouble_until(&s->refused) > 0)
+        return;
     if (!cb_sleep_announce(link->db, link->worker->id, s->queues, s->n_queues, seconds, &e)) {
-        link_failed(link, &e, "sleep");
+        failed(s, &e, "sleep");
         return;
     }
+    trouble_end(&s->refused);
     if (s->announced < from) /* else the one before is still there */
         s->asleep_since = from;
     s->announced = from + seconds_to_ns(seconds);
@@ -67,7 +79,7 @@ static void wake_up(sleeper *s)
         return;
     s->announced = 0;
     if (!cb_sleep_end(link->db, link->worker->id, s->queues, s->n_queues, &e))
-        link_failed(link, &e, "wake");
+        failed(s, &e, "wake");
 }
 
 static void found_some(sleeper *s)
@@ -94,6 +106,11 @@ static void found_none(sleeper *s)
     poll_in(s, s->poll_wait > 0 ? 2 * s->poll_wait : first_poll);
     if (s->poll_wait >= quiet_after && s->notify && atomic_load(&s->link->worker->hears))
         announce(s);
+}
+
+void sleep_init(sleeper *s, cb_worker *w, const char *domain)
+{
+    trouble_init(&s->refused, w, s->link->name, domain, false);
 }
 
 void sleep_reset(sleeper *s)

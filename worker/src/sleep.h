@@ -12,6 +12,7 @@ typedef struct {
     size_t n_queues;
     double poll_seconds;
     bool notify;
+    trouble refused; /* announcing is */
 
     bool hot;         /* the last claim got all it asked for: there is more */
     int64_t poll_at;  /* when to look next, hint or not */
@@ -22,6 +23,8 @@ typedef struct {
     int64_t asleep_since; /* and since then: who sent before may not have seen it */
 } sleeper;
 
+/* After the fixed part is filled in. */
+void sleep_init(sleeper *s, cb_worker *w, const char *domain);
 /* Begins anew. */
 void sleep_reset(sleeper *s);
 /* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing, takes it

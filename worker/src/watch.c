@@ -15,6 +15,7 @@ static void time_out(cb_worker *w, served *d, job *j)
     s->outcome = CB_TRANSIENT;
     s->error_code = "HANDLER_TIMEOUT";
     s->error_message = j->timeout_text;
+    s->still_running = true;
     s->retry_seconds = served_backoff(d, j->command->attempt);
     j->timed_out = j->timeout_pending = true;
     d->overdue++;

@@ -114,6 +114,7 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     if (!w)
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
     w->opened_at = now_ns();
+    pthread_mutex_init(&w->troubled, NULL);
     keep_init(w);
     pthread_mutex_init(&w->life, NULL);
     pthread_mutex_init(&w->pausing, NULL);
@@ -121,9 +122,12 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     pthread_mutex_init(&w->listening, NULL);
     pthread_mutex_init(&w->renewals.mutex, NULL);
     waiting_init(&w->renewals.changed);
+    trouble_init(&w->renewals.refused, w, LINK_RENEW, NULL, true);
+    trouble_init(&w->renewals.process_refused, w, LINK_RENEW, NULL, true);
     settler_init(&w->settling, w, &command_settling, LINK_SETTLE);
     settler_init(&w->process_settling, w, &process_settling, LINK_PROCESS_SETTLE);
     outcomes_init(&w->effecting, outcome_bytes);
+    process_memory_init(&w->process_memory);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
     if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e) ||
@@ -161,12 +165,14 @@ void cb_worker_free(cb_worker *w)
     settler_done(&w->settling);
     settler_done(&w->process_settling);
     outcomes_done(&w->effecting);
+    process_memory_done(&w->process_memory);
     pthread_cond_destroy(&w->renewals.changed);
     pthread_mutex_destroy(&w->renewals.mutex);
     pthread_mutex_destroy(&w->listening);
     pthread_cond_destroy(&w->unpause);
     pthread_mutex_destroy(&w->pausing);
     pthread_mutex_destroy(&w->life);
+    pthread_mutex_destroy(&w->troubled);
     char *texts[] = {
         w->id,         w->name,          w->profile,    w->host,          w->url,
         w->listen_url, w->keep_commands, w->keep_audit, w->keep_archives, w->keep_processes
@@ -214,6 +220,7 @@ bool cb_worker_is_broken(const cb_worker *w)
 
 bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
 {
+    char refused[sizeof w->troubles->reason];
     const char *why = NULL;
 
     if (atomic_load(&w->broken)) /* it drains because of that */
@@ -222,6 +229,8 @@ bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
         why = "draining";
     else if (!atomic_load(&w->running))
         why = "not started";
+    else if (troubles_find(w, refused, sizeof refused)) /* its link may be down between two tries */
+        why = refused;
     for (int i = 0; !why && i < LINKS; i++) {
         if (i != LINK_KEEP && worker_needs(w, (link_name)i) && !atomic_load(&w->links[i].up))
             why = "no connection to the database";

@@ -9,6 +9,7 @@
 #include <commandbus/fleet.h>
 #include <commandbus/handler.h>
 #include <commandbus/host.h>
+#include <commandbus/json.h>
 #include <commandbus/lease.h>
 #include <commandbus/listen.h>
 #include <commandbus/migrate.h>
@@ -20,6 +21,7 @@
 #include <commandbus/purge.h>
 #include <commandbus/query.h>
 #include <commandbus/receive.h>
+#include <commandbus/responder.h>
 #include <commandbus/route.h>
 #include <commandbus/send.h>
 #include <commandbus/settle.h>

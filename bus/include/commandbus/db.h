@@ -9,13 +9,20 @@
 #include <commandbus/error.h>
 #include <commandbus/owned.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct cb_db cb_db;
-struct pg_conn; /* libpq's PGconn */
+struct pg_conn;   /* libpq's PGconn */
+struct pg_result; /* libpq's PGresult */
 
 /* Connects. `url` is a libpq connection string or URL; its password never appears in a message.
- * Fails with CB_LOST when nobody answers and CB_DENIED when the login is refused. */
+ * Fails with CB_LOST when nobody answers, CB_DENIED when the login is refused, and CB_SERVER when it
+ * comes with standard_conforming_strings = off. */
 CB_API bool cb_db_open(const char *url, cb_db **ret, cb_error *e) CB_NODISCARD;
+/* The same with an application_name of the caller's, unless the URL has one [commandbus]: what
+ * pg_stat_activity calls the connection. */
+CB_API bool cb_db_open_named(const char *url, const char *application, cb_db **ret,
+                             cb_error *e) CB_NODISCARD;
 
 /* Works on a connection of the caller's, for example inside its own transaction. The connection
  * is borrowed: it must outlive the handle, and neither cb_db_free nor cb_db_reconnect closes it. */
@@ -35,8 +42,16 @@ CB_API bool cb_db_is_lost(const cb_db *db);
 /* The file descriptor of the connection, for poll; -1 when lost. */
 CB_API int cb_db_socket(const cb_db *db);
 
-/* libpq's connection, for statements of yours beside the bus's, such as on tables of a handler set. Borrowed, until the
- * next reconnect; NULL when lost. Leave it as it was: no transaction, no session settings. */
+/* One statement of yours beside the bus's, such as on tables of a handler set, with n ≤ 32 text
+ * parameters (NULL is SQL's NULL). In a transaction of its own, READ COMMITTED and READ WRITE whatever
+ * role and database have for a default, in one round trip; or as a part of the one that is open. On
+ * success the caller owns *ret (PQclear). */
+CB_API bool cb_db_ask(cb_db *db, const char *sql, const char *const values[], size_t n,
+                      struct pg_result **ret, cb_error *e) CB_NODISCARD;
+
+/* libpq's connection, for what cb_db_ask cannot do. Borrowed, until the next reconnect; NULL when lost.
+ * Leave it as it was: no transaction, no session settings. A statement outside a transaction that says
+ * otherwise gets whatever isolation and access the role and the database have for a default. */
 CB_API struct pg_conn *cb_db_conn(cb_db *db);
 
 /* Ends what runs on a connection: the one thing about it that another thread may do. */

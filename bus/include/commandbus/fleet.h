@@ -52,9 +52,19 @@ CB_API bool cb_queue_sample_many(cb_db *db, cb_queue_sample *samples, size_t n,
 /* Forgets sleepers and places of limited domains whose time is over, and heartbeats older than a day.
  * *removed may be NULL. */
 CB_API bool cb_fleet_tidy(cb_db *db, size_t *removed, cb_error *e) CB_NODISCARD;
-/* Gives commands of `domain` whose message vanished from the queue a new one, 1000 at most. Walks all
- * open commands: for once an hour. *restored may be NULL. */
+/* Gives commands of `domain` whose message vanished from the queue a new one, 1000 at most, and
+ * makes visible what somebody hid there. Walks the whole table of commands. *restored may be NULL. */
 CB_API bool cb_messages_restore(cb_db *db, const char *domain, size_t *restored,
                                 cb_error *e) CB_NODISCARD;
+/* The same for housekeeping, as often as it likes: the table is walked once an hour over the fleet,
+ * and when somebody has taken messages out of the queue by hand. */
+CB_API bool cb_messages_keep(cb_db *db, const char *domain, size_t *restored,
+                             cb_error *e) CB_NODISCARD;
+/* Gives processes replies that were lost on their way, made again from the commands' rows. For
+ * housekeeping: does nothing when another instance did so within `every_seconds`. A process has
+ * waited, and its command been over, for `grace_seconds` before its reply counts as lost. *restored
+ * may be NULL. */
+CB_API bool cb_replies_keep(cb_db *db, double every_seconds, double grace_seconds, size_t *restored,
+                            cb_error *e) CB_NODISCARD;
 
 #endif

@@ -21,7 +21,7 @@ CB_API bool cb_process_request_start(cb_db *db, const char *process_type, const 
                                      cb_error *e) CB_NODISCARD;
 
 /* Brings an asynchronous response (payload: JSON value, NULL for {}). *accepted is false when this
- * response_id (NULL: none) was there already. */
+ * response_id (NULL: none) was there already. CB_INVALID_OPERATION: the login has no right to it (responder.h). */
 CB_API bool cb_process_respond(cb_db *db, const char *process_id, const char *name,
                                const char *payload, const char *response_id, bool *accepted,
                                cb_error *e) CB_NODISCARD;

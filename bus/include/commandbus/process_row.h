@@ -49,6 +49,10 @@ typedef struct {
     const char *history; /* JSON array of records by ordinal, each an array: see cb_record_column */
     const char *inbox;   /* JSON array by seq, each an array: see cb_inbox_column */
     int64_t waited_us;   /* from due to claimed */
+    /* In bytes of text: what a process may hold (domain.content_limit), and 0 or what this one holds, more
+     * than that. Then its content is not here: the states are {}, the history is NULL, and the inbox has
+     * nothing but operators' decisions. */
+    int64_t content_limit, too_large;
 } cb_process_row;
 
 /* The columns of a record in `history`. */
@@ -91,6 +95,8 @@ typedef struct {
     const cb_process_kind *kinds; /* what it can run, all of one domain */
     size_t n_kinds;
     double vt_seconds; /* [30] */
+    /* Takes no more than hold so many bytes of text together, but at least one [8 MiB]. */
+    int64_t claim_bytes;
 
     /* Reply queues to empty first, in the same transaction: what they bring is claimed at once. */
     const char *const *reply_queues;
@@ -105,6 +111,7 @@ typedef struct {
 typedef struct {
     int64_t delivered, late, dead_lettered; /* replies */
     bool more_replies;                      /* a queue gave as many as it was asked for */
+    bool more_processes;                    /* some are due that were left because of claim_bytes */
     double next_seconds;                    /* until the next timer of these types; < 0: none */
 } cb_process_look;
 
@@ -120,6 +127,8 @@ CB_API bool cb_process_deliver_former(cb_db *db, const cb_process_claim_options 
 CB_API size_t cb_process_claim_count(const cb_process_claim *claim);
 /* Borrowed from the claim. */
 CB_API const cb_process_row *cb_process_claim_at(const cb_process_claim *claim, size_t i);
+/* Of the text that it holds. */
+CB_API size_t cb_process_claim_bytes(const cb_process_claim *claim);
 CB_API void cb_process_claim_free(cb_process_claim *claim);
 DEFINE_OWNED(cb_process_claim, cb_process_claim_free)
 

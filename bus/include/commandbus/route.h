@@ -12,7 +12,8 @@
  *
  * A route runs on one of a few threads that do nothing else, at the same time as itself: it keeps nothing in globals,
  * and bounds every wait but those for the database, which the worker bounds (http.route-timeout): the statement then fails,
- * and an answer from 500 on becomes a 503. Before it is called the worker has checked the token, the size of the body and that it is JSON. */
+ * and an answer from 500 on becomes a 503. Before it is called the worker has checked the token, the size of the body and
+ * that cb_json_check_object (json.h) takes it. */
 #ifndef COMMANDBUS_ROUTE_H
 #define COMMANDBUS_ROUTE_H
 

@@ -11,9 +11,9 @@ typedef struct {
     const char *domain;         /* required */
     const char *command_type;   /* required */
     const char *data;           /* a JSON object [{}] */
-    const char *command_id;     /* the idempotency key [a new one] */
+    const char *command_id;     /* the idempotency key, not of version 8 [a new one] */
     const char *correlation_id; /* [a new one] */
-    const char *reply_to;       /* a registered reply queue [no reply] */
+    const char *reply_to;       /* a registered reply queue, not of processes [no reply] */
     const char *batch_id;       /* an open batch [none] */
     const char *headers;        /* a JSON object [none] */
     int max_attempts;           /* [the worker's setting for the domain] */

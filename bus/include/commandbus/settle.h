@@ -11,7 +11,7 @@
 typedef enum {
     CB_SETTLED,
     CB_ALREADY, /* This fence has its outcome: a resend after a lost COMMIT. */
-    CB_BUSY,    /* Somebody holds the row: bring it again with the next flush. */
+    CB_BUSY,    /* Somebody holds a row of it: bring it again with the next flush. */
     CB_STALE,   /* The fence was lost: audited STALE_OUTCOME, nothing changed. */
 } cb_verdict;
 
@@ -27,6 +27,8 @@ typedef struct {
     const char *error_code;    /* for all but a success [INTERNAL_ERROR] */
     const char *error_message; /* or NULL */
     double retry_seconds;      /* transient and interrupted: visible again after this long */
+    bool still_running;        /* a timeout: the handler keeps its place of the fleet's limit until
+                                * its late outcome is settled under the same fence */
 
     cb_verdict verdict; /* out */
 } cb_settlement;

@@ -5,6 +5,12 @@ CREATE TABLE commandbus.domain (
     -- 0: no limit over the fleet. Otherwise receive() keeps live leases at or below it.
     fleet_limit   integer     NOT NULL DEFAULT 0 CHECK (fleet_limit >= 0),
     payload_limit integer     NOT NULL DEFAULT 1048576 CHECK (payload_limit > 0),
+    -- The highest number of a place: above the limit while more is in progress than that.
+    places        integer     NOT NULL DEFAULT 0,
+    -- The most that a process may hold, in bytes of text: its records, its inbox and its states. A run needs about ten
+    -- times as much memory, so 8 MiB fit the smallest worker we ship (256 MiB); raise it only for larger ones. Responses
+    -- are taken up to three quarters of it, and a state may grow to one.
+    content_limit bigint      NOT NULL DEFAULT 8388608 CHECK (content_limit >= 1048576),
     created_at    timestamptz NOT NULL DEFAULT now()
 );
 
@@ -12,6 +18,9 @@ CREATE TABLE commandbus.domain (
 CREATE TABLE commandbus.reply_queue (
     queue_name text        PRIMARY KEY,
     domain     text        NOT NULL REFERENCES commandbus.domain,
+    -- Workers take what is in it for replies to processes (register_process_type): nobody else has
+    -- replies sent there. Stays when the type gets another queue, for commands still reply to this.
+    of_processes boolean   NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
@@ -26,6 +35,9 @@ CREATE TABLE commandbus.command_metadata (
     command_id      uuid        NOT NULL,
     correlation_id  uuid        NOT NULL,
     batch_id        uuid,
+    -- The process that sent it, NULL for everybody else's. Only settle_processes writes it, in the
+    -- transaction that writes the process's record of the command: a reply counts by it.
+    process_id      uuid,
     -- The one message in the domain's queue that stands for this command. Kept after the end, so
     -- that a message which outlived its command is recognised.
     msg_id          bigint      NOT NULL,
@@ -125,28 +137,46 @@ CREATE INDEX batch_open ON commandbus.batch (created_at) WHERE completed_at IS N
 -- Asked by every claim: is there a batch that has not started?
 CREATE INDEX batch_pending ON commandbus.batch (domain) WHERE status = 'PENDING';
 
--- Leases of domains with a fleet_limit, one row a holder. A holder that fell silent keeps its row
--- until its lease and its handler's timeout are over, also when the command was claimed again.
-CREATE TABLE commandbus.fleet_lease (
-    command_id  uuid        NOT NULL,
-    lease_no    bigint      NOT NULL,
-    held_until  timestamptz NOT NULL,
-    timeout_seconds integer NOT NULL,
-    domain      text        NOT NULL,
-    worker      text        NOT NULL,
-    PRIMARY KEY (domain, command_id, lease_no)
+-- The places of domains with a fleet_limit, one row a place, numbered from 1, taken and given back. A
+-- holder that fell silent keeps its place until its lease and its handler's timeout are over, also when
+-- the command was claimed again. Place 0: whoever of that kind runs on in a domain without a limit;
+-- a limit that is set later counts it.
+--
+-- Each change moves `turn` on, and every look asks for the newest turn first. While somebody holds an old
+-- snapshot no dead version can be removed, and an index on an unchanging key would walk over all of them.
+CREATE TABLE commandbus.fleet_place (
+    turn            bigint      NOT NULL DEFAULT 0,
+    -- Who holds it: NULLs when it was given back.
+    lease_no        bigint,
+    held_until      timestamptz,
+    command_id      uuid,
+    place           integer     NOT NULL,
+    timeout_seconds integer,
+    domain          text        NOT NULL,
+    worker          text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+CREATE INDEX fleet_place_turn ON commandbus.fleet_place (domain, place, turn);
+CREATE INDEX fleet_place_holder ON commandbus.fleet_place (command_id, lease_no, turn)
+    WHERE command_id IS NOT NULL;
+
+-- The places that are taken.
+CREATE VIEW commandbus.fleet_lease AS
+SELECT p.command_id, p.lease_no, p.held_until, p.timeout_seconds, p.domain, p.worker
+FROM commandbus.fleet_place p WHERE p.command_id IS NOT NULL;
 
 -- Who sleeps on a queue: a sender notifies only then. Unlogged: a crash wakes everybody anyway.
 CREATE UNLOGGED TABLE commandbus.sleeper (
     queue_name text        NOT NULL,
     worker     text        NOT NULL,
     expires_at timestamptz NOT NULL,
-    PRIMARY KEY (queue_name, worker)
+    -- The worker first: who asks for a queue is to take the other index.
+    PRIMARY KEY (worker, queue_name)
 ) WITH (
     -- A handful of rows rewritten all day: leave room, vacuum by count.
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500
 );
+-- Is somebody asleep? Asked by every send: by time, so that none of the dead is looked at.
+CREATE INDEX sleeper_asleep ON commandbus.sleeper (queue_name, expires_at);
 
 -- Since when this server has served without a crash or a promotion. Unlogged, so that recovery empties it: the first who
 -- claims then writes when that was, which no function of PostgreSQL tells.
@@ -155,6 +185,19 @@ CREATE UNLOGGED TABLE commandbus.uptime (
     since    timestamptz NOT NULL
 );
 INSERT INTO commandbus.uptime (since) VALUES ('-infinity');
+
+-- What one instance of the fleet does for all, and when it is to be done next.
+CREATE TABLE commandbus.chore (
+    chore   text        PRIMARY KEY,
+    next_at timestamptz NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Command queues that somebody took messages out of by hand, a row a statement, until housekeeping
+-- has looked for commands without a message.
+CREATE TABLE commandbus.touched_queue (
+    queue_name text        NOT NULL,
+    at         timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- Heartbeats of instances: what `commandbus fleet` shows.
 CREATE TABLE commandbus.worker (

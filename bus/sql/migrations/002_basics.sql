@@ -48,6 +48,13 @@ LANGUAGE sql VOLATILE AS $$
                    FROM 1 FOR 15)::uuid
 $$;
 
+-- Whether an id is of version 8 (RFC 9562): those are derived from a process, and stand for its
+-- commands and steps. Anybody can work them out, so nobody but processes may send with them.
+CREATE FUNCTION commandbus.is_derived_id(id uuid) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT substr(id::text, 15, 1) = '8'
+$$;
+
 -- NULL when the name is fine. 37 = 47, PGMQ's longest queue name, less '__commands'.
 CREATE FUNCTION commandbus.domain_name_problem(name text) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -77,11 +84,18 @@ BEGIN
 END
 $$;
 
--- A reply goes to a queue that exists to hold replies, or nowhere.
+-- A reply goes to a queue that exists to hold replies, or nowhere. Those of processes are theirs alone: what
+-- workers find there they take for replies to processes, and archive what is none.
 CREATE FUNCTION commandbus.check_reply_queue(name text) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    of_processes boolean := (SELECT r.of_processes FROM commandbus.reply_queue r WHERE r.queue_name = name);
 BEGIN
-    IF name IS NOT NULL AND NOT EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = name) THEN
+    IF of_processes THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('workers take what is in ''%s'' for replies to processes', name),
+            'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue NAME makes one); '
+            'nothing was created or sent.');
+    ELSIF name IS NOT NULL AND of_processes IS NULL THEN
         PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no registered reply queue', left(name, 80)),
             'Replies go to <domain>__replies of a registered domain, or to a queue made by '
             'commandbus queue create <domain> --reply-queue <name>; never to a __commands queue.');

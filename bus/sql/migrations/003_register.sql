@@ -16,7 +16,9 @@ BEGIN
                 SELECT q.ctid AS place, q.vt FROM pgmq.%2$I q
                 WHERE q.vt <= statement_timestamp() AND q.vt >= after ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
             ), taken AS (
-                UPDATE pgmq.%2$I q SET vt = lease_end, read_ct = q.read_ct + 1, last_read_at = statement_timestamp()
+                UPDATE pgmq.%2$I q SET vt = lease_end,
+                    read_ct = greatest(least(q.read_ct, 2147483646), 0) + 1,
+                    last_read_at = statement_timestamp()
                 FROM due WHERE q.ctid = due.place RETURNING q.msg_id, due.vt
             )
             SELECT array_agg(taken.msg_id), array_agg(taken.vt) INTO msg_ids, visible_at FROM taken;
@@ -82,6 +84,16 @@ BEGIN
         $body$
     $sql$, queue_name || '.put', 'q_' || queue_name, format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'));
     EXECUTE format('REVOKE ALL ON FUNCTION commandbus.%I FROM PUBLIC', queue_name || '.put');
+END
+$$;
+
+-- Somebody took messages out of a queue by hand. Noted in a row of its own, so that nobody waits
+-- for somebody else who does so in a long transaction.
+CREATE FUNCTION commandbus.note_touch() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO commandbus.touched_queue (queue_name) VALUES (substr(TG_TABLE_NAME, 3));
+    RETURN NULL;
 END
 $$;
 
@@ -152,6 +164,13 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.register_domain', 0));
     IF NOT commandbus.queue_exists(commands) THEN
         PERFORM commandbus.create_queue(commands);
+        -- Our own functions do what they do as the owner: for them this is one comparison a DELETE,
+        -- and nothing for the UPDATE of a claim.
+        EXECUTE format('CREATE OR REPLACE TRIGGER commandbus_touched '
+                       'AFTER DELETE OR TRUNCATE ON pgmq.%I FOR EACH STATEMENT '
+                       'WHEN (current_user <> ''commandbus_owner'') '
+                       'EXECUTE FUNCTION commandbus.note_touch()', 'q_' || commands);
+        INSERT INTO commandbus.touched_queue (queue_name) VALUES (commands);
         -- A queue that was dropped and comes again must not give out ids that commands have had.
         PERFORM setval(format('pgmq.%I', 'q_' || commands || '_msg_id_seq')::regclass, max(c.msg_id))
         FROM commandbus.command_metadata c WHERE c.domain = register_domain.domain HAVING max(c.msg_id) > 0;

@@ -3,9 +3,13 @@
 -- NULL when a command may be sent as it is, else a refusal as 'CODE: text'. One expression, so
 -- that it costs nothing per row when inlined into a set.
 CREATE FUNCTION commandbus.command_problem(command_type text, data jsonb, max_attempts integer,
-    delay_seconds double precision, timeout_seconds integer, headers jsonb, payload_limit integer)
+    delay_seconds double precision, timeout_seconds integer, headers jsonb, payload_limit integer,
+    callers_id uuid DEFAULT NULL)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE
+        WHEN commandbus.is_derived_id(callers_id)
+            THEN format('INVALID_DATA: command_id %s is of version 8, which is for commands of processes; leave '
+                        'command_id out or use an id of version 4, 5 or 7', callers_id)
         WHEN command_type IS NULL OR command_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$'
             THEN format('INVALID_NAME: ''%s'' is no command type: a letter first, then letters, digits, _ . -, '
                         '100 at most', left(command_type, 80))
@@ -51,8 +55,11 @@ $$;
 CREATE FUNCTION commandbus.wake_sleepers(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM commandbus.sleeper s
-               WHERE s.queue_name = wake_sleepers.queue_name AND s.expires_at > statement_timestamp()) THEN
+    -- Not by EXISTS, which forgets about the order: by the index on time, whatever the planner thinks of a
+    -- table that it saw empty.
+    IF (SELECT s.expires_at FROM commandbus.sleeper s
+        WHERE s.queue_name = wake_sleepers.queue_name AND s.expires_at > statement_timestamp()
+        ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL THEN
         PERFORM pg_notify('commandbus_' || queue_name, '');
     END IF;
 END
@@ -94,18 +101,19 @@ DECLARE
     new_msg_id bigint;
 BEGIN
     SELECT d.payload_limit,
-           reply_to IS NULL OR EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = reply_to) AS reply_known,
+           reply_to IS NULL OR EXISTS (SELECT FROM commandbus.reply_queue r
+                                       WHERE r.queue_name = reply_to AND NOT r.of_processes) AS may_reply_there,
            EXISTS (SELECT FROM commandbus.sleeper s WHERE s.queue_name = send.domain || '__commands'
                                                      AND s.expires_at > statement_timestamp()) AS somebody_sleeps
     INTO limits FROM commandbus.domain d WHERE d.domain = send.domain;
     IF NOT FOUND THEN
         PERFORM commandbus.known_domain(domain);
     END IF;
-    IF NOT limits.reply_known THEN
+    IF NOT limits.may_reply_there THEN
         PERFORM commandbus.check_reply_queue(reply_to);
     END IF;
     problem := commandbus.command_problem(command_type, data, max_attempts, coalesce(delay_seconds, 0),
-                                          timeout_seconds, headers, limits.payload_limit);
+                                          timeout_seconds, headers, limits.payload_limit, command_id);
     IF problem IS NOT NULL THEN
         PERFORM commandbus.refuse_problem(problem);
     END IF;

@@ -18,11 +18,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) d
 $$;
 
--- Writes the commands of one domain, which send_many has checked. An element that already is the
--- wire format goes into the queue as it is.
+-- Writes the commands of one domain, which the caller has checked. An element that already is the
+-- wire format goes into the queue as it is. process_ids: of those that processes send.
 CREATE FUNCTION commandbus.put_commands(domain text, elements jsonb[], command_ids uuid[], correlation_ids uuid[],
     command_types text[], data jsonb[], reply_tos text[], max_attempts integer[], vts timestamptz[],
-    timeouts integer[], batch_ids uuid[], headers jsonb[])
+    timeouts integer[], batch_ids uuid[], headers jsonb[], process_ids uuid[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_name text := put_commands.domain || '__commands';
@@ -37,12 +37,12 @@ BEGIN
           vts, put_commands.headers;
     WITH item AS MATERIALIZED (
         SELECT i.* FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
-            put_commands.max_attempts, timeouts, batch_ids, put_commands.headers) i(msg_id, command_id, correlation_id,
-            command_type, data, reply_to, max_attempts, timeout, batch_id, headers)
+            put_commands.max_attempts, timeouts, batch_ids, put_commands.headers, process_ids) i(msg_id, command_id,
+            correlation_id, command_type, data, reply_to, max_attempts, timeout, batch_id, headers, process_id)
     ), command AS (
-        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id, created_at,
+        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, process_id, msg_id, created_at,
             updated_at, max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
-        SELECT i.command_id, i.correlation_id, i.batch_id, i.msg_id, statement_timestamp(), statement_timestamp(),
+        SELECT i.command_id, i.correlation_id, i.batch_id, i.process_id, i.msg_id, statement_timestamp(), statement_timestamp(),
                i.max_attempts, i.timeout, put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
         FROM item i
     )
@@ -116,7 +116,7 @@ BEGIN
                        coalesce(n.command_id, commandbus.new_id()) AS command_id,
                        coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
                        commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
-                           coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit) AS problem
+                           coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit, n.command_id) AS problem
                 FROM jsonb_array_elements(commands) WITH ORDINALITY e(element, ord)
                 CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.new_command, e.element) n
                 WHERE cardinality(domains) = 1 OR n.domain = known.domain

@@ -2,7 +2,7 @@
 --
 -- Messages are found by the index on vt: pgmq.read walks the primary key past every invisible row.
 -- `after` is a place in that index where the last claim ended; dead entries before it are not
--- walked over again. Callers start at -infinity again at least once a second.
+-- walked over again. Callers start at -infinity again now and then, once a second when that is cheap.
 
 -- pgmq.archive, which fails when a message of that id lies in the archive already: one that somebody
 -- put back into the queue by hand. The newer copy stays.
@@ -14,18 +14,85 @@ BEGIN
 END
 $$;
 
--- What is left of a limited domain's capacity. The caller's transaction holds the domain's row
--- lock, so nobody else claims between this count and the claim.
-CREATE FUNCTION commandbus.capacity_left(domain text, fleet_limit integer) RETURNS integer
+-- What depends on the fleet's limit reads it after it has its locks, in a new statement.
+CREATE FUNCTION commandbus.refuse_isolation(name text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT commandbus.refuse('INVALID_OPERATION',
+        format('%s works in READ COMMITTED only: an older snapshot does not know the fleet''s limit', name),
+        format('Call %s in a transaction of its own with the default isolation.', name))
+$$;
+
+-- The domain's places that have no row yet: its limit was written by hand.
+CREATE FUNCTION commandbus.lay_places(domain text, fleet_limit integer) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO commandbus.fleet_place (domain, place)
+    SELECT lay_places.domain, s.place FROM generate_series(1, lay_places.fleet_limit) s(place)
+    WHERE NOT EXISTS (SELECT FROM commandbus.fleet_place p
+                      WHERE p.domain = lay_places.domain AND p.place = s.place)
+$$;
+
+-- Up to `quantity` free places of a limited domain, locked for the caller's transaction, which holds
+-- the domain's row too: nobody else claims between this look and the claim.
+CREATE FUNCTION commandbus.free_places(domain text, quantity integer) RETURNS tid[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most    integer;
+    highest integer;
+    taken   integer;
+    free    record;
 BEGIN
-    PERFORM FROM commandbus.domain d WHERE d.domain = capacity_left.domain FOR NO KEY UPDATE;
-    DELETE FROM commandbus.fleet_lease f USING (
-        SELECT l.command_id, l.lease_no FROM commandbus.fleet_lease l
-        WHERE l.domain = capacity_left.domain AND l.held_until <= clock_timestamp() FOR UPDATE SKIP LOCKED) over
-    WHERE f.domain = capacity_left.domain AND f.command_id = over.command_id AND f.lease_no = over.lease_no;
-    RETURN fleet_limit - (SELECT count(*) FROM commandbus.fleet_lease f WHERE f.domain = capacity_left.domain);
+    SELECT d.fleet_limit, d.places INTO most, highest
+    FROM commandbus.domain d WHERE d.domain = free_places.domain FOR NO KEY UPDATE;
+    IF highest > most THEN
+        -- More was in progress than the limit that was set: all of it counts.
+        SELECT count(*) INTO taken
+        FROM generate_series(1, highest) s(place) CROSS JOIN LATERAL (
+            SELECT p.held_until FROM commandbus.fleet_place p
+            WHERE p.domain = free_places.domain AND p.place = s.place ORDER BY p.turn DESC LIMIT 1
+        ) p WHERE p.held_until > clock_timestamp();
+        quantity := least(quantity, most - taken);
+        IF quantity < 1 THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+
+    LOOP
+        SELECT array_agg(f.spot) AS spots, bool_or(f.spot IS NULL) AS missing, bool_or(f.held_until IS NOT NULL) AS over
+        INTO free
+        FROM (SELECT p.spot, p.held_until
+              FROM generate_series(1, most) s(place) LEFT JOIN LATERAL (
+                  SELECT p.ctid AS spot, p.held_until FROM commandbus.fleet_place p
+                  WHERE p.domain = free_places.domain AND p.place = s.place ORDER BY p.turn DESC LIMIT 1
+              ) p ON true
+              WHERE p.held_until IS NULL OR p.held_until <= clock_timestamp()
+              LIMIT quantity) f;
+        EXIT WHEN free.missing IS NOT TRUE;
+        PERFORM commandbus.lay_places(free_places.domain, most);
+    END LOOP;
+    -- What was given back nobody else touches. A holder whose time is over may come back just now: then
+    -- it is its own again, and not free.
+    IF free.over THEN
+        free.spots := ARRAY(
+            SELECT p.ctid FROM commandbus.fleet_place p
+            WHERE p.ctid = ANY (free.spots) AND (p.held_until IS NULL OR p.held_until <= clock_timestamp())
+            FOR UPDATE SKIP LOCKED);
+    END IF;
+    RETURN free.spots;
 END
+$$;
+
+-- A handler that may still run though its command is nobody's any more. Under a limit it has its place;
+-- without one it is remembered, in case that a limit is set.
+CREATE FUNCTION commandbus.remember_silent(domain text, command_id uuid, lease_no bigint, worker text,
+    timeout_seconds integer, lease_until timestamptz)
+RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO commandbus.fleet_place (domain, place, command_id, lease_no, worker, timeout_seconds, held_until)
+    SELECT d.domain, 0, remember_silent.command_id, remember_silent.lease_no, remember_silent.worker,
+           remember_silent.timeout_seconds,
+           remember_silent.lease_until + make_interval(secs => remember_silent.timeout_seconds)
+    FROM commandbus.domain d
+    WHERE d.domain = remember_silent.domain AND d.fleet_limit = 0
+      AND remember_silent.lease_until + make_interval(secs => remember_silent.timeout_seconds) > clock_timestamp()
 $$;
 
 -- From when on leases that have run out can be taken: what expired while the server was away is its holder's for one more
@@ -57,7 +124,8 @@ DECLARE
     one        bigint;
 BEGIN
     FOREACH one IN ARRAY left_over LOOP
-        SELECT c.command_id, c.correlation_id, c.status, c.attempts, c.lease_no, c.lease_until, c.reply_to,
+        SELECT c.command_id, c.correlation_id, c.status, c.attempts, c.lease_no, c.lease_until, c.lease_owner,
+               c.timeout_seconds, c.reply_to,
                coalesce(c.max_attempts, default_max_attempts) AS max_attempts
         INTO found_row
         FROM commandbus.command_metadata c WHERE c.msg_id = one AND c.domain = sort_out_messages.domain
@@ -96,9 +164,15 @@ BEGIN
                             FOR UPDATE SKIP LOCKED);
             IF FOUND THEN
                 PERFORM commandbus.archive_messages(queue_name, ARRAY[one]);
+                PERFORM commandbus.remember_silent(sort_out_messages.domain, found_row.command_id, found_row.lease_no,
+                    found_row.lease_owner, found_row.timeout_seconds, found_row.lease_until);
                 INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
-                VALUES (found_row.command_id, found_row.lease_no, found_row.attempts, sort_out_messages.domain,
-                        'MOVED_TO_TSQ', sort_out_messages.worker, jsonb_build_object('error_code', 'LEASE_EXHAUSTED'));
+                -- The worker is who ran it last, not who found that it has no end. The fence is the new one: under
+                -- the old one a run began and never ended.
+                VALUES (found_row.command_id, found_row.lease_no + 1, found_row.attempts, sort_out_messages.domain,
+                        'MOVED_TO_TSQ', found_row.lease_owner,
+                        jsonb_build_object('error_type', 'TRANSIENT', 'error_code', 'LEASE_EXHAUSTED',
+                                           'found_by', sort_out_messages.worker));
                 IF found_row.reply_to IS NOT NULL THEN
                     PERFORM commandbus.send_replies(sort_out_messages.domain, ARRAY[found_row.reply_to],
                         ARRAY[commandbus.reply_message(found_row.command_id, found_row.correlation_id, 'FAILED', NULL,
@@ -150,6 +224,7 @@ SET lock_timeout = '500ms' AS $$
 DECLARE
     known     commandbus.domain;
     lease_end timestamptz := statement_timestamp() + make_interval(secs => receive.vt_seconds);
+    spots     tid[];
     taken     record;
     served    integer;
     expires   boolean;
@@ -160,8 +235,7 @@ BEGIN
             'positive, vt_seconds at most a day, and worker a name', 'Correct the call; nothing was claimed.');
     END IF;
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', 'claims are made in READ COMMITTED only: an older snapshot does not '
-            'know the fleet''s limit', 'Call receive in a transaction of its own with the default isolation.');
+        PERFORM commandbus.refuse_isolation('receive');
     END IF;
     -- Before the limit is read: set_fleet_limit() waits for whoever claims by the old one, and we for it.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('commandbus.claims.' || receive.domain, 0));
@@ -170,8 +244,9 @@ BEGIN
         -- A claimer that vanishes while its answer is on the way has its transaction open, and the domain
         -- locked for the whole fleet, until the server gives it up: after seconds, and not a quarter of an hour.
         PERFORM set_config('tcp_user_timeout', '5000', true);
-        quantity := least(quantity, commandbus.capacity_left(receive.domain, known.fleet_limit));
-        IF quantity < 1 THEN
+        spots := commandbus.free_places(receive.domain, quantity);
+        quantity := cardinality(spots);
+        IF (quantity > 0) IS NOT TRUE THEN
             RETURN;
         END IF;
     END IF;
@@ -185,11 +260,11 @@ BEGIN
 
     RETURN QUERY
     WITH held AS MATERIALIZED (
-        SELECT c.place, t.visible_at
+        SELECT c.*, t.visible_at
         FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
         -- LATERAL: one look-up a message, whatever the planner thinks of a table it saw empty.
         CROSS JOIN LATERAL (
-            SELECT c.ctid AS place FROM commandbus.command_metadata c
+            SELECT c.ctid AS place, c.status, c.lease_owner, c.lease_until FROM commandbus.command_metadata c
             WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
               AND (c.status = 'PENDING'
                    OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
@@ -205,15 +280,25 @@ BEGIN
             timeout_seconds = coalesce(c.timeout_seconds, receive.default_timeout_seconds)
         FROM held WHERE c.ctid = held.place
         RETURNING c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds, c.command_type,
-                  c.correlation_id, c.reply_to, c.batch_id, held.visible_at, c.headers, c.data
+                  c.correlation_id, c.reply_to, c.batch_id, held.visible_at, c.headers, c.data,
+                  held.status AS former_status, held.lease_owner AS former_owner, held.lease_until AS former_until
     ), audited AS (
         INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker)
         SELECT c.command_id, c.lease_no, c.attempts, receive.domain, 'RECEIVED', receive.worker FROM claimed c
-    ), fleet AS (
-        INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, timeout_seconds, held_until)
-        SELECT receive.domain, c.command_id, c.lease_no, receive.worker, c.timeout_seconds,
-               lease_end + make_interval(secs => c.timeout_seconds)
-        FROM claimed c WHERE known.fleet_limit > 0
+    ), placed AS (
+        UPDATE commandbus.fleet_place p
+        SET turn = p.turn + 1, command_id = c.command_id, lease_no = c.lease_no, worker = receive.worker,
+            timeout_seconds = c.timeout_seconds, held_until = lease_end + make_interval(secs => c.timeout_seconds)
+        FROM (SELECT c.command_id, c.lease_no, c.timeout_seconds, spots[row_number() OVER ()] AS spot FROM claimed c) c
+        WHERE known.fleet_limit > 0 AND p.ctid = c.spot
+    ), silent AS (
+        -- Under a limit it has its place. Without one it is remembered, in case that a limit is set.
+        INSERT INTO commandbus.fleet_place (domain, place, command_id, lease_no, worker, timeout_seconds, held_until)
+        SELECT receive.domain, 0, c.command_id, c.lease_no - 1, c.former_owner, c.timeout_seconds,
+               c.former_until + make_interval(secs => c.timeout_seconds)
+        FROM claimed c
+        WHERE c.former_status = 'IN_PROGRESS' AND known.fleet_limit = 0
+          AND c.former_until + make_interval(secs => c.timeout_seconds) > statement_timestamp()
     )
     SELECT NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds,
            c.command_type, c.correlation_id, c.reply_to, c.batch_id,

@@ -2,7 +2,7 @@
 --
 -- SETTLED  the transition was made
 -- ALREADY  this fence has its outcome: a resend after a COMMIT whose answer was lost
--- BUSY     the command or its message is locked by somebody: bring it again
+-- BUSY     the command, its message or its place is locked by somebody: bring it again
 -- STALE    the fence was lost: audited STALE_OUTCOME, nothing changed
 
 -- Takes finished messages out of their queue, or puts those to be run again off. Returns those that
@@ -54,21 +54,58 @@ BEGIN
 END
 $$;
 
--- The answers for items that were not settled, found out one by one: there are few of them.
-CREATE FUNCTION commandbus.explain_unsettled(domain text, worker text, command_ids uuid[], lease_nos bigint[],
-    outcomes text[], settled integer[])
-RETURNS text[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- The place of a holder whose fence is lost or has its outcome, whatever the limit is now. NULL: it
+-- has none. False: somebody has it locked, a renewal most likely.
+CREATE FUNCTION commandbus.give_back_late(domain text, command_id uuid, lease_no bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
 DECLARE
-    verdicts  text[] := array_fill('SETTLED'::text, ARRAY[cardinality(command_ids)]);
-    i         integer;
-    found_row record;
+    spot tid;
 BEGIN
+    SELECT p.ctid INTO spot FROM commandbus.fleet_place p
+    WHERE p.command_id = give_back_late.command_id AND p.lease_no = give_back_late.lease_no
+      AND p.domain = give_back_late.domain
+    ORDER BY p.turn DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        -- In a statement of its own: it may have moved between the snapshot and the lock.
+        UPDATE commandbus.fleet_place p
+        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL, timeout_seconds = NULL, held_until = NULL
+        WHERE p.ctid = spot;
+        RETURN true;
+    END IF;
+    -- Likewise: a place that was laid anew meanwhile is found here.
+    RETURN CASE WHEN EXISTS (SELECT FROM commandbus.fleet_place p
+                             WHERE p.command_id = give_back_late.command_id AND p.lease_no = give_back_late.lease_no
+                               AND p.domain = give_back_late.domain) THEN false END;
+END
+$$;
+
+-- The answers for items that were not settled, found out one by one: there are few of them. Whoever
+-- brings an outcome has returned from its handler, whatever became of the fence: its place is free.
+CREATE FUNCTION commandbus.explain_unsettled(domain text, worker text, command_ids uuid[], lease_nos bigint[],
+    outcomes text[], settled integer[], still_running boolean[], OUT verdicts text[], OUT places_back integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    i          integer;
+    found_row  record;
+    given_back boolean;
+BEGIN
+    verdicts := array_fill('SETTLED'::text, ARRAY[cardinality(command_ids)]);
+    places_back := 0;
     FOR i IN SELECT o.i FROM generate_series(1, cardinality(command_ids)) o(i) EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
         SELECT c.lease_no, c.status, c.attempts INTO found_row FROM commandbus.command_metadata c
         WHERE c.command_id = command_ids[i] AND c.domain = explain_unsettled.domain;
         verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM lease_nos[i] THEN 'STALE'
                             WHEN found_row.status = 'IN_PROGRESS' THEN 'BUSY'
                             ELSE 'ALREADY' END;
+        IF verdicts[i] <> 'BUSY' AND still_running[i] IS NOT TRUE THEN
+            given_back := commandbus.give_back_late(explain_unsettled.domain, command_ids[i], lease_nos[i]);
+            places_back := places_back + (given_back IS TRUE)::integer;
+            -- Nobody would ask for it again, and it would stay taken until its time is over.
+            IF NOT given_back THEN
+                verdicts[i] := 'BUSY';
+            END IF;
+        END IF;
         -- A success after a timeout was settled under the same fence must not go unseen either.
         IF verdicts[i] = 'STALE' OR (verdicts[i] = 'ALREADY' AND outcomes[i] = 'SUCCESS' AND found_row.status <> 'COMPLETED') THEN
             INSERT INTO commandbus.audit (command_id, lease_no, domain, event_type, worker, details)
@@ -77,7 +114,6 @@ BEGIN
                                        'current_status', found_row.status));
         END IF;
     END LOOP;
-    RETURN verdicts;
 END
 $$;
 
@@ -101,9 +137,12 @@ $$;
 
 -- all_or_nothing: for a transaction that has done more than settling. An item that cannot be settled
 -- now is then an error, for which everything is brought again.
+-- still_running: true for a timeout, which is settled while its handler runs on. It keeps its place
+-- until it brings its late outcome.
 CREATE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[], lease_nos bigint[], outcomes text[],
     results jsonb[] DEFAULT NULL, error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
-    retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false, OUT verdicts text[], OUT batch_ids uuid[])
+    retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false,
+    still_running boolean[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
@@ -113,15 +152,29 @@ DECLARE
     locked bigint[] := '{}';
     more   bigint[];
     done   record;
+    back   integer := 0;
+    late   integer;
+    silent timestamptz[];
 BEGIN
     IF (worker <> '' AND n = cardinality(lease_nos) AND n = cardinality(outcomes)
         AND n = coalesce(cardinality(results), n) AND n = coalesce(cardinality(error_codes), n)
         AND n = coalesce(cardinality(error_messages), n) AND n = coalesce(cardinality(retry_seconds), n)
+        AND n = coalesce(cardinality(still_running), n)
         AND array_position(command_ids, NULL) IS NULL AND array_position(lease_nos, NULL) IS NULL
         AND array_position(outcomes, NULL) IS NULL
         AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED']) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
             'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse_isolation('settle');
+    END IF;
+    IF true = ANY (still_running) THEN
+        silent := ARRAY(SELECT c.lease_until
+                        FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
+                        LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id
+                            AND c.domain = settle.domain AND c.lease_no = i.lease_no
+                        ORDER BY i.ord);
     END IF;
 
     -- Once, in nearly every case. A message that somebody has locked undoes the block (a
@@ -220,22 +273,25 @@ BEGIN
     IF done.puts_off IS NOT NULL AND statement_timestamp() >= ANY (done.put_off_until) THEN
         PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
     END IF;
-    IF known.fleet_limit > 0 THEN
-        -- Whoever brings an outcome has returned from its handler, whatever became of the fence; only a
-        -- timeout is settled while its handler still runs, and brings its late result later.
-        DELETE FROM commandbus.fleet_lease f USING (
-            SELECT l.command_id, l.lease_no
-            FROM unnest(command_ids, lease_nos, error_codes) i(command_id, lease_no, error_code)
-            CROSS JOIN LATERAL (
-                SELECT l.command_id, l.lease_no FROM commandbus.fleet_lease l
-                WHERE l.domain = settle.domain AND l.command_id = i.command_id AND l.lease_no = i.lease_no
-                FOR UPDATE OF l SKIP LOCKED
-            ) l
-            WHERE i.error_code IS DISTINCT FROM 'HANDLER_TIMEOUT') back
-        WHERE f.domain = settle.domain AND f.command_id = back.command_id AND f.lease_no = back.lease_no;
-        IF FOUND THEN
-            PERFORM commandbus.wake_for_capacity(settle.domain || '__commands');
-        END IF;
+    IF known.fleet_limit > 0 AND done.ords IS NOT NULL THEN
+        -- Nobody but us touches the place of a command that we hold, unless its time is over: what is
+        -- skipped is free, or somebody else's.
+        UPDATE commandbus.fleet_place p
+        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL, timeout_seconds = NULL, held_until = NULL
+        FROM (SELECT l.spot FROM unnest(done.ords) o(ord) CROSS JOIN LATERAL (
+                  SELECT l.ctid AS spot FROM commandbus.fleet_place l
+                  WHERE l.command_id = command_ids[o.ord] AND l.lease_no = lease_nos[o.ord] AND l.domain = settle.domain
+                  ORDER BY l.turn DESC LIMIT 1 FOR UPDATE SKIP LOCKED
+              ) l
+              WHERE still_running[o.ord] IS NOT TRUE) l
+        WHERE p.ctid = l.spot;
+        GET DIAGNOSTICS back = ROW_COUNT;
+    ELSIF silent IS NOT NULL THEN
+        PERFORM commandbus.remember_silent(settle.domain, command_ids[o.ord], lease_nos[o.ord], settle.worker,
+                                           c.timeout_seconds, silent[o.ord])
+        FROM unnest(done.ords) o(ord)
+        JOIN commandbus.command_metadata c ON c.command_id = command_ids[o.ord] AND c.domain = settle.domain
+        WHERE still_running[o.ord];
     END IF;
 
     batch_ids := done.batch_ids;
@@ -246,8 +302,13 @@ BEGIN
     IF cardinality(done.ords) = n THEN
         verdicts := array_fill('SETTLED'::text, ARRAY[n]);
     ELSE
-        verdicts := commandbus.explain_unsettled(settle.domain, settle.worker, command_ids, lease_nos, outcomes,
-                                                 coalesce(done.ords, '{}'));
+        SELECT e.verdicts, e.places_back INTO verdicts, late
+        FROM commandbus.explain_unsettled(settle.domain, settle.worker, command_ids, lease_nos, outcomes,
+                                          coalesce(done.ords, '{}'), settle.still_running) e;
+        back := back + late;
+    END IF;
+    IF back > 0 THEN
+        PERFORM commandbus.wake_for_capacity(settle.domain, known.fleet_limit, back);
     END IF;
 END
 $$;

@@ -6,11 +6,6 @@ CREATE FUNCTION commandbus.open_batch(id uuid, batch_type text, domain text, nam
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM commandbus.check_reply_queue(open_batch.reply_to);
-    -- The completion message would never reach anybody: there it is a dead letter.
-    IF EXISTS (SELECT FROM commandbus.process_type t WHERE open_batch.reply_to = ANY (t.former_queues || t.reply_queue)) THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', format('workers take what is in ''%s'' for replies to processes',
-            open_batch.reply_to), 'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue NAME makes one); nothing was created.');
-    END IF;
     INSERT INTO commandbus.batch (batch_id, domain, name, batch_type, status, custom_data, reply_to)
     VALUES (id, open_batch.domain, open_batch.name, open_batch.batch_type, 'PENDING', open_batch.custom_data, open_batch.reply_to)
     ON CONFLICT DO NOTHING;

@@ -46,11 +46,19 @@ BEGIN
                   SELECT FROM commandbus.batch b WHERE b.batch_id = c.batch_id AND b.completed_at IS NULL))
           AND (unread IS NULL OR c.command_id <> ALL (unread))
           AND NOT EXISTS (SELECT FROM commandbus.process p
-                          WHERE p.process_id = c.correlation_id AND p.completed_at IS NULL)
+                          WHERE p.process_id = c.process_id AND p.completed_at IS NULL)
         ORDER BY c.created_at LIMIT batch_size FOR UPDATE SKIP LOCKED
     )
     DELETE FROM commandbus.command_metadata c USING finished WHERE c.ctid = finished.place;
     GET DIAGNOSTICS commands = ROW_COUNT;
+    -- Handlers of commands that are gone may still run. Their places stay until their time is over, but not under a
+    -- fence: who sends a command with the same id again begins at the first one.
+    UPDATE commandbus.fleet_place p SET turn = p.turn + 1, lease_no = 0
+    WHERE p.ctid = ANY (ARRAY(
+        SELECT o.ctid FROM commandbus.fleet_place o
+        WHERE o.lease_no > 0 AND NOT EXISTS (SELECT FROM commandbus.command_metadata c
+                                             WHERE c.command_id = o.command_id AND c.domain = o.domain)
+        FOR UPDATE SKIP LOCKED));
 
     -- Locked first: who holds one has it yet, and what is known of it stays with it. A run that brings one a
     -- late response holds its lease.

@@ -13,17 +13,39 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM commandbus.worker w WHERE w.worker = retire.worker
 $$;
 
--- Forgets sleepers and places whose time is over, and instances silent for a day. Every instance calls
--- it; what another one holds is skipped.
+-- Takes away places above the limit once nobody holds one: a claim looks at all that there are.
+CREATE FUNCTION commandbus.trim_places(domain text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer;
+BEGIN
+    SELECT d.fleet_limit INTO most FROM commandbus.domain d
+    WHERE d.domain = trim_places.domain AND d.places > d.fleet_limit FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND OR EXISTS (SELECT FROM commandbus.fleet_place p
+                            WHERE p.domain = trim_places.domain AND p.place > most AND p.command_id IS NOT NULL) THEN
+        RETURN;
+    END IF;
+    DELETE FROM commandbus.fleet_place p WHERE p.domain = trim_places.domain AND p.place > most;
+    UPDATE commandbus.domain d SET places = most WHERE d.domain = trim_places.domain;
+END
+$$;
+
+-- Forgets sleepers and holders of places whose time is over, and instances silent for a day. Every
+-- instance calls it; what another one holds is skipped.
 CREATE FUNCTION commandbus.tidy_fleet() RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    removed bigint;
+BEGIN
     WITH sleepers AS (
         DELETE FROM commandbus.sleeper s WHERE s.ctid = ANY (ARRAY(
             SELECT o.ctid FROM commandbus.sleeper o WHERE o.expires_at <= statement_timestamp() FOR UPDATE SKIP LOCKED))
         RETURNING 1
     ), places AS (
-        DELETE FROM commandbus.fleet_lease f WHERE f.ctid = ANY (ARRAY(
-            SELECT o.ctid FROM commandbus.fleet_lease o WHERE o.held_until <= statement_timestamp() FOR UPDATE SKIP LOCKED))
+        UPDATE commandbus.fleet_place p
+        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL, timeout_seconds = NULL, held_until = NULL
+        WHERE p.ctid = ANY (ARRAY(
+            SELECT o.ctid FROM commandbus.fleet_place o WHERE o.held_until <= statement_timestamp() FOR UPDATE SKIP LOCKED))
         RETURNING 1
     ), workers AS (
         DELETE FROM commandbus.worker w WHERE w.ctid = ANY (ARRAY(
@@ -31,49 +53,84 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             WHERE o.heartbeat_at < statement_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED))
         RETURNING 1
     )
-    SELECT (SELECT count(*) FROM sleepers) + (SELECT count(*) FROM places) + (SELECT count(*) FROM workers)
+    SELECT (SELECT count(*) FROM sleepers) + (SELECT count(*) FROM places) + (SELECT count(*) FROM workers) INTO removed;
+
+    DELETE FROM commandbus.fleet_place p WHERE p.ctid = ANY (ARRAY(
+        SELECT o.ctid FROM commandbus.fleet_place o
+        WHERE o.place = 0 AND o.command_id IS NULL FOR UPDATE SKIP LOCKED));
+    PERFORM commandbus.trim_places(d.domain) FROM commandbus.domain d WHERE d.places > d.fleet_limit;
+    RETURN removed;
+END
 $$;
 
--- A place of a limited domain came free: an instance that sleeps because there was none need not sleep
--- out its poll interval, if there is something to claim.
-CREATE FUNCTION commandbus.wake_for_capacity(queue_name text) RETURNS void
+-- So many places of a limited domain came free: an instance that sleeps because there was none need not
+-- sleep out its poll interval. Nobody does when there were others: whoever looked found those. What is
+-- due is not looked for: while somebody holds a snapshot that walks over all that was.
+CREATE FUNCTION commandbus.wake_for_capacity(domain text, fleet_limit integer, came_free integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_due boolean;
 BEGIN
-    IF EXISTS (SELECT FROM commandbus.sleeper s
-               WHERE s.queue_name = wake_for_capacity.queue_name AND s.expires_at > statement_timestamp())
-       AND has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
-        EXECUTE format('SELECT EXISTS (SELECT FROM pgmq.%I WHERE vt <= statement_timestamp())', 'q_' || queue_name) INTO is_due;
-        IF is_due THEN
-            PERFORM pg_notify('commandbus_' || queue_name, '');
-        END IF;
+    IF (SELECT s.expires_at FROM commandbus.sleeper s
+        WHERE s.queue_name = wake_for_capacity.domain || '__commands' AND s.expires_at > statement_timestamp()
+        ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL
+       AND came_free >= (SELECT count(*) FROM (
+               SELECT FROM generate_series(1, wake_for_capacity.fleet_limit) s(place) CROSS JOIN LATERAL (
+                   SELECT p.held_until FROM commandbus.fleet_place p
+                   WHERE p.domain = wake_for_capacity.domain AND p.place = s.place ORDER BY p.turn DESC LIMIT 1
+               ) p
+               WHERE p.held_until IS NULL OR p.held_until <= clock_timestamp() LIMIT came_free + 1) f) THEN
+        PERFORM pg_notify('commandbus_' || wake_for_capacity.domain || '__commands', '');
     END IF;
 END
 $$;
 
--- Gives what is in progress its place under a new limit. Under the locks of the commands: a settle or
--- an extend that comes later sees the limit, one that came before has ended when we look.
-CREATE FUNCTION commandbus.count_leases(domain text) RETURNS void
+-- Lays the places of a domain anew, for another limit: one for each handler that runs or may run, the
+-- rest free. Nobody claims meanwhile. Under the locks of the commands in progress: a settle or an extend
+-- that comes later sees the limit and the new places, one that came before has ended when we look.
+CREATE FUNCTION commandbus.relay_places(domain text, fleet_limit integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     candidates bigint[];
+    highest    integer;
 BEGIN
     -- By way of the queue: what is in progress has a message that was read, and there are few.
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || count_leases.domain || '__commands')), 'SELECT') THEN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || relay_places.domain || '__commands')), 'SELECT') THEN
         EXECUTE format('SELECT array_agg(msg_id ORDER BY msg_id) FROM pgmq.%I WHERE read_ct > 0',
-                       'q_' || count_leases.domain || '__commands') INTO candidates;
+                       'q_' || relay_places.domain || '__commands') INTO candidates;
     END IF;
-    INSERT INTO commandbus.fleet_lease (domain, command_id, lease_no, worker, timeout_seconds, held_until)
-    SELECT count_leases.domain, c.command_id, c.lease_no, c.lease_owner, c.timeout_seconds,
-           c.lease_until + make_interval(secs => c.timeout_seconds)
-    FROM unnest(candidates) m(msg_id)
-    CROSS JOIN LATERAL (
-        SELECT c.* FROM commandbus.command_metadata c
-        WHERE c.msg_id = m.msg_id AND c.domain = count_leases.domain AND c.status = 'IN_PROGRESS'
-        FOR SHARE OF c
-    ) c
-    ON CONFLICT DO NOTHING;
+    PERFORM FROM unnest(candidates) m(msg_id) CROSS JOIN LATERAL (
+        SELECT FROM commandbus.command_metadata c
+        WHERE c.msg_id = m.msg_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS' FOR SHARE OF c
+    ) c;
+
+    -- Whoever changes a place just now is waited for, so that `before` is what it left. Holders whose command
+    -- is in progress get theirs from the command; those past their timeout and the silent keep what they have.
+    WITH before AS (
+        DELETE FROM commandbus.fleet_place p WHERE p.domain = relay_places.domain
+        RETURNING p.*
+    ), running AS MATERIALIZED (
+        SELECT c.command_id, c.lease_no, c.lease_owner AS worker, c.timeout_seconds,
+               c.lease_until + make_interval(secs => c.timeout_seconds) AS held_until
+        FROM unnest(candidates) m(msg_id) CROSS JOIN LATERAL (
+            SELECT c.* FROM commandbus.command_metadata c
+            WHERE c.msg_id = m.msg_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS' LIMIT 1
+        ) c
+    ), holder AS (
+        SELECT r.* FROM running r WHERE relay_places.fleet_limit > 0
+        UNION ALL
+        SELECT b.command_id, b.lease_no, b.worker, b.timeout_seconds, b.held_until FROM before b
+        WHERE b.held_until > clock_timestamp()
+          AND NOT EXISTS (SELECT FROM running r WHERE r.command_id = b.command_id AND r.lease_no = b.lease_no)
+    ), numbered AS (
+        SELECT row_number() OVER () AS place, h.* FROM holder h
+    )
+    INSERT INTO commandbus.fleet_place (domain, place, command_id, lease_no, worker, timeout_seconds, held_until)
+    SELECT relay_places.domain, CASE WHEN relay_places.fleet_limit > 0 THEN coalesce(n.place, s.place) ELSE 0 END,
+           n.command_id, n.lease_no, n.worker, n.timeout_seconds, n.held_until
+    FROM numbered n FULL JOIN generate_series(1, relay_places.fleet_limit) s(place) ON s.place = n.place;
+    GET DIAGNOSTICS highest = ROW_COUNT;
+    UPDATE commandbus.domain d
+    SET fleet_limit = relay_places.fleet_limit, places = CASE WHEN relay_places.fleet_limit > 0 THEN highest ELSE 0 END
+    WHERE d.domain = relay_places.domain;
 END
 $$;
 
@@ -84,6 +141,7 @@ CREATE FUNCTION commandbus.set_fleet_limit(domain text, fleet_limit integer) RET
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
     before integer := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+    until  timestamptz;
 BEGIN
     IF (fleet_limit >= 0) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('a fleet limit is 0 (none) or more, not %s', fleet_limit),
@@ -94,22 +152,26 @@ BEGIN
         RETURN false;
     END IF;
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', 'a fleet limit is set in READ COMMITTED only',
-            'Call set_fleet_limit in a transaction of its own with the default isolation.');
+        PERFORM commandbus.refuse_isolation('set_fleet_limit');
     END IF;
 
     BEGIN
         PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.claims.' || set_fleet_limit.domain, 0));
         before := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
-        UPDATE commandbus.domain d SET fleet_limit = set_fleet_limit.fleet_limit WHERE d.domain = set_fleet_limit.domain;
-        IF before = 0 THEN
-            PERFORM commandbus.count_leases(set_fleet_limit.domain);
-        ELSIF set_fleet_limit.fleet_limit = 0 THEN
-            -- What is in progress is counted anew with the next limit; silent holders stay until their time is over.
-            DELETE FROM commandbus.fleet_lease f USING commandbus.command_metadata c
-            WHERE f.domain = set_fleet_limit.domain AND c.command_id = f.command_id AND c.domain = f.domain
-              AND c.lease_no = f.lease_no AND c.status = 'IN_PROGRESS';
-        END IF;
+        until := clock_timestamp() + interval '3 seconds';
+        WHILE before <> fleet_limit LOOP
+            -- Who waits for a row here holds others that an extend or a settle may meet. SKIP LOCKED does wait when the
+            -- row was updated a moment ago: so let go of all of them soon, long before that is a deadlock.
+            BEGIN
+                PERFORM set_config('lock_timeout', '100ms', true);
+                PERFORM commandbus.relay_places(set_fleet_limit.domain, set_fleet_limit.fleet_limit);
+                EXIT;
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+                IF clock_timestamp() > until THEN
+                    RAISE lock_not_available;
+                END IF;
+            END;
+        END LOOP;
     EXCEPTION WHEN lock_not_available THEN
         -- The same class as any lock that was not to be had: the call may succeed a moment later.
         RAISE EXCEPTION 'the fleet limit of ''%'' was not set: a claim or a settle of that domain is open for more than 3 s',
@@ -186,8 +248,14 @@ DECLARE
     leases bigint := 0;
 BEGIN
     IF fleet_limit > 0 THEN
-        RETURN (SELECT count(*) FROM commandbus.fleet_lease f
-                WHERE f.domain = live_leases.domain AND f.held_until > statement_timestamp());
+        RETURN (SELECT count(*)
+                FROM commandbus.domain d
+                CROSS JOIN LATERAL generate_series(1, greatest(d.places, d.fleet_limit)) s(place)
+                CROSS JOIN LATERAL (
+                    SELECT p.held_until FROM commandbus.fleet_place p
+                    WHERE p.domain = d.domain AND p.place = s.place ORDER BY p.turn DESC LIMIT 1
+                ) p
+                WHERE d.domain = live_leases.domain AND p.held_until > statement_timestamp());
     END IF;
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || live_leases.domain || '__commands')), 'SELECT') THEN
         EXECUTE format('SELECT count(*) FROM pgmq.%I q CROSS JOIN LATERAL ('

@@ -27,6 +27,18 @@ CREATE TABLE commandbus.process_type (
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
 
+-- Who beside operators and workers may bring which response: allow_response and forbid_response write it. A role and
+-- not its name: a right follows a role that is renamed, and is nobody's when the role is dropped. No reference to
+-- process_type: rights are given before the first worker registers the type.
+CREATE TABLE commandbus.responder (
+    process_type text        NOT NULL,
+    response     text        NOT NULL, -- '*': each of that type
+    role         regrole     NOT NULL,
+    allowed_by   text        NOT NULL DEFAULT session_user,
+    allowed_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (process_type, response, role)
+);
+
 -- Fixed-width columns first, payloads last, as in command_metadata.
 CREATE TABLE commandbus.process (
     process_id      uuid        NOT NULL,
@@ -46,7 +58,8 @@ CREATE TABLE commandbus.process (
     completed_at    timestamptz,
     -- Set while it waits for an operator.
     tsq_at          timestamptz,
-    -- Of the responses it was given and the records it wrote, as text: a claim reads them all.
+    -- At most so many bytes of text are read by a claim: states, records and inbox. Grows with everything that is
+    -- written; measured_content says how much is really there, and corrects it (claim_processes, respond).
     content_bytes   bigint      NOT NULL DEFAULT 0,
     -- Claims since it was last settled: one that kills its workers must not do so for ever.
     unsettled       integer     NOT NULL DEFAULT 0,
@@ -75,8 +88,12 @@ CREATE TABLE commandbus.process (
     CONSTRAINT process_key PRIMARY KEY (process_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0.05);
--- What is due, by type: a type that no worker knows is not in the way of the others.
-CREATE INDEX process_wake ON commandbus.process (process_type, wake_at) WHERE wake_at IS NOT NULL;
+-- What is due, by type: a type that no worker knows is not in the way of the others. A row is in one of the two: those
+-- whose worker died are found without walking through a backlog that is older than they are.
+CREATE INDEX process_wake ON commandbus.process (process_type, wake_at)
+    WHERE wake_at IS NOT NULL AND lease_owner IS NULL;
+CREATE INDEX process_leased ON commandbus.process (process_type, wake_at)
+    WHERE wake_at IS NOT NULL AND lease_owner IS NOT NULL;
 -- Lists and retention; rows arrive in time order. Few kilobytes, and free for the many updates.
 CREATE INDEX process_created ON commandbus.process USING brin (created_at) WITH (pages_per_range = 16);
 CREATE INDEX process_tsq ON commandbus.process (domain, tsq_at) WHERE tsq_at IS NOT NULL;
@@ -117,6 +134,9 @@ CREATE TABLE commandbus.process_history (
     owes          jsonb,       -- what undoes it: {"inline":true} or {"domain","command_type","data"}
     PRIMARY KEY (process_id, ordinal)
 ) WITH (fillfactor = 85, autovacuum_vacuum_insert_scale_factor = 0.1);
+-- Whether a response was there already. Few have an id, so this costs nothing where none is given.
+CREATE INDEX process_history_response ON commandbus.process_history (process_id, response_id)
+    WHERE response_id IS NOT NULL;
 
 -- What has arrived and no run has consumed yet. Numbered under the lock of the process row.
 CREATE TABLE commandbus.process_inbox (
@@ -130,6 +150,8 @@ CREATE TABLE commandbus.process_inbox (
     PRIMARY KEY (process_id, seq)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX process_inbox_response ON commandbus.process_inbox (process_id, response_id)
+    WHERE response_id IS NOT NULL;
 
 -- What is worth telling beside the records: timeouts, deadlines, what came too late. Append-only.
 CREATE TABLE commandbus.process_event (

@@ -56,7 +56,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    queue_domain text := (SELECT r.domain FROM commandbus.reply_queue r WHERE r.queue_name = deliver_replies.reply_queue);
+    queue        commandbus.reply_queue;
     moment       timestamptz := commandbus.now();
     got          record; -- the messages, column by column
     ids          record; -- whose they are
@@ -71,13 +71,13 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_OPERATION', 'replies are delivered in READ COMMITTED only: an older snapshot does '
             'not know what is locked', 'Call deliver_replies in a transaction of its own with the default isolation.');
     END IF;
-    IF queue_domain IS NULL THEN
+    SELECT * INTO queue FROM commandbus.reply_queue r WHERE r.queue_name = deliver_replies.reply_queue;
+    IF NOT FOUND THEN
         PERFORM commandbus.check_reply_queue(coalesce(deliver_replies.reply_queue, ''));
     END IF;
     delivered := 0; late := 0; dead_lettered := 0; taken := 0; locked := 0;
     -- One that no process type replies to is somebody else's to read: what lies there is no dead letter.
-    IF NOT EXISTS (SELECT FROM commandbus.process_type t
-                   WHERE deliver_replies.reply_queue = ANY (t.former_queues || t.reply_queue)) THEN
+    IF NOT queue.of_processes THEN
         RETURN;
     END IF;
     -- A queue that somebody dropped must not stop what follows.
@@ -100,7 +100,7 @@ BEGIN
 
     -- In a statement that began after the locks: it sees what whoever had them before has written.
     WITH reply AS MATERIALIZED (
-        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain, p.inbox_seq,
+        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain, p.inbox_seq, c.domain AS sent_to,
                (p.lease_owner IS NOT NULL AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
                CASE WHEN m.process_id IS NULL THEN 'the message is no reply'
                     WHEN p.status IS NULL THEN 'there is no such process'
@@ -119,18 +119,24 @@ BEGIN
             WHERE p.process_id = m.process_id LIMIT 1
         ) p ON true
         LEFT JOIN LATERAL (
-            SELECT c.command_id FROM commandbus.command_metadata c
-            WHERE c.command_id = m.command_id AND c.correlation_id = m.process_id LIMIT 1
+            -- Of the command that this process sent, and no other: only settle_processes writes process_id, in the
+            -- transaction that writes the record. Which record it is, the engine finds: by the id, which is derived from
+            -- process, step and send number, and by the domain.
+            SELECT c.command_id, c.domain FROM commandbus.command_metadata c
+            WHERE c.command_id = m.command_id AND c.process_id = m.process_id AND c.reply_to = deliver_replies.reply_queue
+            LIMIT 1
         ) c ON true
     ), arrived AS (
         INSERT INTO commandbus.process_inbox (process_id, seq, at, kind, name, payload)
         SELECT r.process_id, r.inbox_seq + row_number() OVER (PARTITION BY r.process_id ORDER BY r.msg_id),
-               clock_timestamp(), 'REPLY', r.message ->> 'outcome', r.message
+               clock_timestamp(), 'REPLY', r.message ->> 'outcome', r.message || jsonb_build_object('domain', r.sent_to)
         FROM reply r WHERE r.fate = 'LIVE'
     ), woken AS (
         UPDATE commandbus.process p
-        SET inbox_seq = p.inbox_seq + r.n, wake_at = CASE WHEN r.leased THEN p.wake_at ELSE moment END
-        FROM (SELECT r.place, r.leased, count(*) AS n FROM reply r WHERE r.fate = 'LIVE' GROUP BY 1, 2) r
+        SET inbox_seq = p.inbox_seq + r.n, content_bytes = p.content_bytes + r.bytes,
+            wake_at = CASE WHEN r.leased THEN p.wake_at ELSE moment END
+        FROM (SELECT r.place, r.leased, count(*) AS n, sum(200 + commandbus.json_bytes(r.message)) AS bytes
+              FROM reply r WHERE r.fate = 'LIVE' GROUP BY 1, 2) r
         -- By place: by key, a plan made while the table was small read all of it at each call.
         WHERE p.ctid = r.place
     ), told AS (
@@ -140,7 +146,7 @@ BEGIN
         FROM reply r WHERE r.fate = 'LATE'
     ), audited AS (
         INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
-        SELECT r.command_id, queue_domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
+        SELECT r.command_id, queue.domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
                jsonb_build_object('queue', deliver_replies.reply_queue, 'msg_id', r.msg_id, 'reason', r.problem)
         FROM reply r WHERE r.fate = 'DEAD'
     )
@@ -154,7 +160,8 @@ BEGIN
     IF delivered < taken THEN
         -- As they were; what came too early again in a second.
         EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers) '
-                       'OVERRIDING SYSTEM VALUE SELECT m.msg_id, m.read_ct + 1, m.enqueued_at, statement_timestamp(), '
+                       'OVERRIDING SYSTEM VALUE SELECT m.msg_id, '
+                       '    least(m.read_ct, 2147483646) + 1, m.enqueued_at, statement_timestamp(), '
                        '    CASE m.fate WHEN ''EARLY'' THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
                        '    m.message, m.headers '
                        'FROM unnest($1, $2, $3, $4, $5, $6, $7) m(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
@@ -183,4 +190,197 @@ BEGIN
     END LOOP;
     RETURN delivered;
 END
+$$;
+
+-- Processes that wait for the reply of a command that has an outcome, and have no such reply in
+-- their inbox: it is on its way, or it was lost. The outcome is final, or the command is in the
+-- troubleshooting queue and its process does not know.
+CREATE VIEW commandbus.missing_reply AS
+SELECT p.process_id, p.process_type, p.domain, c.domain AS command_domain, c.command_id,
+       c.status AS outcome, c.reply_to, c.completed_at IS NOT NULL AS final,
+       coalesce(c.completed_at, c.tsq_at) AS ended_at
+FROM commandbus.process p
+CROSS JOIN LATERAL (
+    SELECT h.domain, h.command_id FROM commandbus.process_history h
+    WHERE h.process_id = p.process_id AND h.status = 'WAITING' AND h.command_id IS NOT NULL
+    ORDER BY h.ordinal DESC LIMIT 1
+) h
+JOIN commandbus.command_metadata c
+  ON c.command_id = h.command_id AND c.domain = h.domain AND c.process_id = p.process_id
+WHERE p.completed_at IS NULL
+  AND (p.lease_owner IS NULL OR p.lease_until <= statement_timestamp())
+  AND (c.completed_at IS NOT NULL OR (c.tsq_at IS NOT NULL AND p.status <> 'WAITING_FOR_TSQ'))
+  AND NOT EXISTS (
+      SELECT FROM commandbus.process_inbox i
+      WHERE i.process_id = p.process_id AND i.kind = 'REPLY'
+        AND lower(i.payload ->> 'command_id') = c.command_id::text
+        AND i.payload ->> 'domain' = c.domain
+        AND (c.completed_at IS NULL OR (i.payload ->> 'final') IS DISTINCT FROM 'false'));
+
+-- The reply that a command sent with its outcome, made again from its row. Only the audit knows why
+-- it was canceled.
+CREATE FUNCTION commandbus.reply_again(command_domain text, command_id uuid) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT commandbus.reply_message(c.command_id, c.correlation_id,
+        CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
+                      ELSE 'FAILED' END,
+        c.result,
+        CASE WHEN c.status <> 'CANCELED' THEN c.error_type END,
+        CASE WHEN c.status <> 'CANCELED' THEN c.error_code END,
+        CASE WHEN c.status <> 'CANCELED' THEN c.error_message END,
+        (SELECT a.details ->> 'reason' FROM commandbus.audit a
+         WHERE c.status = 'CANCELED' AND a.command_id = c.command_id AND a.domain = c.domain
+           AND a.event_type = 'OPERATOR_CANCEL' ORDER BY a.at DESC, a.id DESC LIMIT 1),
+        c.completed_at IS NOT NULL)
+    FROM commandbus.command_metadata c
+    WHERE c.command_id = reply_again.command_id AND c.domain = command_domain
+$$;
+
+-- Replies that were lost: somebody deleted them, or their queue. Puts each into the inbox of the
+-- process that waits for it, made again from the command's row; with dry_run it only names them. Of
+-- these processes, or of all: then of those that have waited, and whose command has had its outcome,
+-- for longer than the grace. A reply that still lies in its queue is not lost. Never waits for a lock.
+--
+-- A reply moves from the queue to the inbox to the record, each move in one transaction that holds
+-- the process. What is not in the queue, and when we look after that neither in the inbox nor
+-- recorded, is nowhere.
+CREATE FUNCTION commandbus.restore_replies(process_ids uuid[] DEFAULT NULL,
+    grace_seconds double precision DEFAULT 0, max_processes integer DEFAULT 1000,
+    dry_run boolean DEFAULT false)
+RETURNS TABLE (process_id uuid, process_type text, command_id uuid, outcome text,
+               ended_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    grace  interval := make_interval(secs => grace_seconds);
+    cutoff timestamptz := commandbus.now() - grace;
+    ids    uuid[] := process_ids;
+    lost   record; -- the processes and the commands they wait for, column by column
+    queue  text;
+    found_ uuid[];
+    one    record;
+BEGIN
+    IF (grace_seconds >= 0 AND max_processes > 0 AND dry_run IS NOT NULL) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA',
+            'grace_seconds must not be negative and max_processes must be positive',
+            'Correct the call; nothing was restored.');
+    END IF;
+    IF ids IS NULL THEN
+        ids := ARRAY(
+            SELECT l.process_id FROM commandbus.live_process l
+            WHERE l.updated_at <= cutoff AND l.status IN
+                ('WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC', 'COMPENSATING', 'WAITING_FOR_TSQ'));
+    END IF;
+    SELECT array_agg(m.process_id) AS processes, array_agg(m.command_id) AS commands,
+           array_agg(m.final) AS final, array_agg(DISTINCT m.reply_to) AS queues
+    INTO lost
+    FROM unnest(ids) i(id) JOIN commandbus.missing_reply m ON m.process_id = i.id
+    -- Strictly: what ends in this very statement has its reply on the way.
+    WHERE m.ended_at < statement_timestamp() - grace;
+    IF lost.processes IS NULL THEN
+        RETURN;
+    END IF;
+
+    FOREACH queue IN ARRAY lost.queues LOOP
+        CONTINUE WHEN has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue)), 'SELECT')
+                      IS NOT TRUE;
+        -- One that nobody would see is not on its way: reveal_messages() is for it.
+        EXECUTE format('SELECT array_agg(l.id) FROM pgmq.%I q JOIN unnest($1, $2) l(id, final) '
+            'ON l.id::text = lower(q.message ->> ''command_id'') '
+            'AND (NOT l.final OR (q.message ->> ''final'') IS DISTINCT FROM ''false'') '
+            'WHERE q.vt <= statement_timestamp() + interval ''1 day''', 'q_' || queue)
+        INTO found_ USING lost.commands, lost.final;
+        SELECT array_agg(l.process_id), array_agg(l.command_id), array_agg(l.final)
+        INTO lost.processes, lost.commands, lost.final
+        FROM unnest(lost.processes, lost.commands, lost.final) l(process_id, command_id, final)
+        LEFT JOIN unnest(found_) f(id) ON f.id = l.command_id
+        WHERE f.id IS NULL;
+    END LOOP;
+    lost.processes := lost.processes[1:max_processes];
+    lost.commands := lost.commands[1:max_processes];
+    lost.final := lost.final[1:max_processes];
+
+    IF dry_run THEN
+        RETURN QUERY
+        SELECT m.process_id, m.process_type, m.command_id, m.outcome::text, m.ended_at
+        FROM unnest(lost.processes, lost.commands) l(process_id, command_id)
+        JOIN commandbus.missing_reply m
+          ON m.process_id = l.process_id AND m.command_id = l.command_id;
+        RETURN;
+    END IF;
+    -- Commands before processes. Who holds a command decides about it now, and replies.
+    found_ := ARRAY(
+        SELECT c.command_id FROM unnest(lost.processes, lost.commands) l(process_id, command_id)
+        JOIN commandbus.command_metadata c
+          ON c.command_id = l.command_id AND c.process_id = l.process_id
+        ORDER BY c.command_id FOR SHARE OF c SKIP LOCKED);
+    ids := ARRAY(
+        SELECT p.process_id FROM unnest(lost.processes, lost.commands) l(process_id, command_id)
+        JOIN commandbus.process p ON p.process_id = l.process_id
+        WHERE l.command_id = ANY (found_) ORDER BY p.process_id FOR UPDATE OF p SKIP LOCKED);
+    FOR one IN
+        SELECT m.*, p.inbox_seq + 1 AS seq, r.message
+        FROM unnest(ids) i(id) JOIN commandbus.process p ON p.process_id = i.id
+        JOIN commandbus.missing_reply m ON m.process_id = i.id AND m.command_id = ANY (found_)
+        -- What has ended since the look at its queue has its reply there.
+        JOIN unnest(lost.commands, lost.final) l(command_id, final)
+          ON l.command_id = m.command_id AND l.final = m.final
+        CROSS JOIN LATERAL commandbus.reply_again(m.command_domain, m.command_id) r(message)
+        ORDER BY m.process_id
+    LOOP
+        INSERT INTO commandbus.process_inbox (process_id, seq, kind, name, payload)
+        VALUES (one.process_id, one.seq, 'REPLY', one.message ->> 'outcome',
+                one.message || jsonb_build_object('domain', one.command_domain));
+        UPDATE commandbus.process p
+        SET inbox_seq = one.seq, wake_at = commandbus.now(),
+            content_bytes = p.content_bytes + 200 + commandbus.json_bytes(one.message)
+        WHERE p.process_id = one.process_id;
+        INSERT INTO commandbus.process_event (process_id, event, db_user, details)
+        VALUES (one.process_id, 'REPLY_RESTORED', session_user,
+                jsonb_build_object('command_id', one.command_id, 'outcome', one.message -> 'outcome',
+                                   'final', one.message -> 'final', 'ended_at', one.ended_at));
+        PERFORM commandbus.wake_sleepers(one.domain || '__processes');
+        process_id := one.process_id;
+        process_type := one.process_type;
+        command_id := one.command_id;
+        outcome := one.outcome;
+        ended_at := one.ended_at;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- restore_replies() for housekeeping, which asks often: one instance at a time over the fleet, and
+-- never for more than a twentieth of the time, however many processes wait. Makes hidden replies
+-- visible first. One row a reply.
+CREATE FUNCTION commandbus.keep_replies(every_seconds double precision DEFAULT 20,
+    grace_seconds double precision DEFAULT 20)
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT commandbus.take_turn('replies', every_seconds) THEN
+        RETURN;
+    END IF;
+    PERFORM commandbus.reveal_messages(q.name)
+    FROM (SELECT DISTINCT unnest(t.former_queues || t.reply_queue) FROM commandbus.process_type t
+          ORDER BY 1) q(name);
+    RETURN QUERY
+    SELECT r.command_id
+    FROM commandbus.restore_replies(grace_seconds => keep_replies.grace_seconds) r;
+    UPDATE commandbus.chore c
+    SET next_at = greatest(c.next_at,
+                           clock_timestamp() + 20 * (clock_timestamp() - statement_timestamp()))
+    WHERE c.chore = 'replies';
+END
+$$;
+
+-- For doctor: queues with messages that nobody would ever see.
+CREATE FUNCTION commandbus.hidden_messages() RETURNS TABLE (queue_name text, messages bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT q.name, m.messages
+    FROM (SELECT d.domain || '__commands' FROM commandbus.domain d
+          UNION
+          SELECT unnest(t.former_queues || t.reply_queue) FROM commandbus.process_type t) q(name)
+    CROSS JOIN LATERAL commandbus.reveal_messages(q.name, true, dry_run => true) m(messages)
+    WHERE m.messages > 0 ORDER BY 1
 $$;

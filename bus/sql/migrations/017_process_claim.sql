@@ -1,12 +1,15 @@
 -- Claiming processes: what is due, with a lease and a fence; and keeping that lease.
 
 -- A process as a worker reads it. The columns are numbered in process_rows.c. Moments are milliseconds since
--- 1970 on the clock commandbus.now().
+-- 1970 on the clock commandbus.now(). too_large: NULL, or how many bytes it holds, more than content_limit; then there
+-- are no states and no history, and of the inbox only what operators have decided. more: others that are due
+-- were left for the next claim because of their size.
 CREATE TYPE commandbus.process_row AS (
     process_id uuid, domain text, process_type text, reply_queue text, status text, phase text, error_code text,
     error_message text, current_step text, current_wait text, version integer, lease_no bigint, settle_no bigint,
     unsettled integer, inbox_seq integer, now_ms bigint, created_ms bigint, deadline_ms bigint, retry_ms bigint, wait_timeout_ms bigint,
-    deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history text, inbox text, waited_us bigint);
+    deadline_spent boolean, leaving jsonb, initial_state jsonb, state jsonb, history text, inbox text, waited_us bigint,
+    content_limit bigint, too_large bigint, more boolean);
 
 -- NULL also for a moment that never comes: one such row must not fail the claim of all others. What was before
 -- 1970 is past all the same, and 0 is no moment in C.
@@ -23,11 +26,11 @@ $$;
 
 -- What happened and what has arrived: JSON arrays of arrays, in the order of cb_record_column and
 -- cb_inbox_column. Put together as text: with json_build_array this was most of a claim. Without SET,
--- so that it becomes part of its callers' plans. A history beyond half of what a value can have is null, which
--- no worker can read: it is parked, and does not fail the claim of all others.
-CREATE FUNCTION commandbus.process_content(process_id uuid, content_bytes bigint) RETURNS TABLE (history text, inbox text)
+-- so that it becomes part of its callers' plans. Of a process that is too large nothing is read but what operators
+-- have decided: whoever parks it needs no more, and must survive it.
+CREATE FUNCTION commandbus.process_content(process_id uuid, too_large boolean) RETURNS TABLE (history text, inbox text)
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN content_bytes > 536870912 THEN 'null' ELSE coalesce((
+    SELECT CASE WHEN NOT too_large THEN coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', h.ordinal, '"' || h.kind || '"', '"' || h.status || '"',
                           commandbus.quoted(h.name), h.attempts, coalesce(h.send_no, 0), coalesce(h.during, 0),
                           coalesce('"' || h.command_id || '"', 'null'),
@@ -46,22 +49,51 @@ LANGUAGE sql STABLE AS $$
            coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', i.seq, '"' || i.kind || '"', commandbus.quoted(i.name),
                           coalesce('"' || i.response_id || '"', 'null'), i.payload::text) || ']', ',' ORDER BY i.seq) || ']'
-               FROM commandbus.process_inbox i WHERE i.process_id = process_content.process_id), '[]')
+               FROM commandbus.process_inbox i
+               WHERE i.process_id = process_content.process_id AND (NOT too_large OR i.kind = 'OPERATOR')), '[]')
+$$;
+
+-- The most that processes of this type may hold: its domain's.
+CREATE FUNCTION commandbus.content_limit_of(process_type text) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN coalesce((SELECT d.content_limit FROM commandbus.process_type t JOIN commandbus.domain d ON d.domain = t.domain
+                     WHERE t.process_type = content_limit_of.process_type), 8388608);
+END
+$$;
+
+-- How many bytes a claim of it reads, for the budget: what the row says, unless that is much. Then it is measured, for
+-- the row counts what was replaced and consumed since, too.
+CREATE FUNCTION commandbus.bytes_to_read(process_id uuid, content_bytes bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN content_bytes <= 1048576 THEN content_bytes ELSE commandbus.measured_content(process_id) END
 $$;
 
 -- Up to `quantity` processes of these types whose rows were written by no newer version than the caller's.
--- The types take turns by chance, so that none with an endless backlog starves the others.
+-- First those whose worker has died: they were begun, and a backlog may be older than the ends of their leases. Then the
+-- types take turns by chance, so that none with an endless backlog starves the others. Taken are as many as hold
+-- claim_bytes together, but at least one; the rest is left as it is, for the next claim.
 CREATE FUNCTION commandbus.claim_processes(worker text, process_types text[], versions integer[], quantity integer,
-    vt_seconds double precision DEFAULT 30)
+    vt_seconds double precision DEFAULT 30, claim_bytes bigint DEFAULT 8388608)
 RETURNS SETOF commandbus.process_row LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- One plan for all calls, by index whatever the statistics of an empty table said when it was made.
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    moment  timestamptz := commandbus.now();
-    lease   interval;
+    moment   timestamptz := commandbus.now();
+    lease    interval;
     -- What expired while the server was away: its holder gets one VT to come back.
-    expires boolean;
+    expires  boolean;
+    most     bigint; -- of content; all types are of one domain. NULL: nothing here is large
+    -- What was found, column by column; it is locked until the end of the transaction.
+    places   tid[];
+    sizes    bigint[];
+    statuses commandbus.process_status[];
+    wakes    timestamptz[];
+    batches  uuid[];
+    fits     integer; -- so many of them are taken
+    total    bigint;
+    size     bigint;
 BEGIN
     IF (quantity > 0 AND vt_seconds > 0 AND vt_seconds <= 86400 AND worker <> ''
         AND cardinality(process_types) = cardinality(versions)) IS NOT TRUE THEN
@@ -75,49 +107,91 @@ BEGIN
     lease := make_interval(secs => vt_seconds);
     expires := statement_timestamp() >= commandbus.reclaims_from(vt_seconds);
 
+    -- Nearly never one: asked in a statement of its own, which is cheaper than a part of the one below.
+    IF expires AND EXISTS (SELECT FROM commandbus.process p
+                           WHERE p.process_type = ANY (process_types) AND p.wake_at <= moment AND p.lease_owner IS NOT NULL) THEN
+        SELECT array_agg(p.place), array_agg(p.bytes), array_agg(p.status), array_agg(p.wake_at), array_agg(p.batch_id),
+               sum(p.bytes)
+        INTO places, sizes, statuses, wakes, batches, total
+        FROM (SELECT p.* FROM unnest(process_types, versions) t(process_type, version)
+              CROSS JOIN LATERAL (
+                  SELECT p.ctid AS place, p.status, p.wake_at, p.batch_id, commandbus.bytes_to_read(p.process_id, p.content_bytes) AS bytes
+                  FROM commandbus.process p
+                  WHERE p.process_type = t.process_type AND p.wake_at <= moment AND p.version <= t.version
+                    AND p.lease_owner IS NOT NULL AND p.lease_until <= statement_timestamp()
+                  ORDER BY p.wake_at LIMIT claim_processes.quantity FOR UPDATE OF p SKIP LOCKED
+              ) p LIMIT claim_processes.quantity) p;
+    END IF;
+    IF coalesce(cardinality(places), 0) < quantity THEN
+        SELECT places || array_agg(p.place), sizes || array_agg(p.bytes), statuses || array_agg(p.status),
+               wakes || array_agg(p.wake_at), batches || array_agg(p.batch_id), coalesce(total, 0) + coalesce(sum(p.bytes), 0)
+        INTO places, sizes, statuses, wakes, batches, total
+        FROM (SELECT p.* FROM (SELECT * FROM unnest(process_types, versions) u(process_type, version) ORDER BY random()) t
+              CROSS JOIN LATERAL (
+                  SELECT p.ctid AS place, p.status, p.wake_at, p.batch_id, commandbus.bytes_to_read(p.process_id, p.content_bytes) AS bytes
+                  FROM commandbus.process p
+                  WHERE p.process_type = t.process_type AND p.wake_at <= moment AND p.version <= t.version AND p.lease_owner IS NULL
+                  ORDER BY p.wake_at LIMIT claim_processes.quantity FOR UPDATE OF p SKIP LOCKED
+              ) p LIMIT claim_processes.quantity - coalesce(cardinality(places), 0)) p;
+    END IF;
+    IF places IS NULL THEN
+        RETURN;
+    END IF;
+    -- Those that the budget has room for. One that is too large costs nothing: its content is not read.
+    fits := cardinality(places);
+    IF total > 1048576 THEN -- no limit is less
+        most := commandbus.content_limit_of(process_types[1]);
+    END IF;
+    IF total > claim_bytes THEN
+        fits := 0;
+        total := 0;
+        FOREACH size IN ARRAY sizes LOOP
+            total := total + CASE WHEN size > most THEN 0 ELSE size END;
+            EXIT WHEN total > claim_bytes AND fits > 0;
+            fits := fits + 1;
+        END LOOP;
+    END IF;
+
+    IF array_remove(batches[:fits], NULL) <> '{}' THEN
+        WITH batch AS MATERIALIZED (
+            -- The first member claimed starts its batch; one that is locked is started by the next.
+            SELECT b.batch_id
+            FROM (SELECT DISTINCT id FROM unnest(batches[:fits]) id WHERE id IS NOT NULL ORDER BY id) m
+            CROSS JOIN LATERAL (
+                SELECT b.batch_id FROM commandbus.batch b WHERE b.batch_id = m.id AND b.status = 'PENDING'
+                FOR UPDATE OF b SKIP LOCKED
+            ) b
+        ), started AS (
+            UPDATE commandbus.batch b SET status = 'IN_PROGRESS', started_at = statement_timestamp()
+            FROM batch WHERE b.batch_id = batch.batch_id
+            RETURNING b.batch_id, b.domain
+        )
+        INSERT INTO commandbus.audit (domain, event_type, details)
+        SELECT s.domain, 'BATCH_STARTED', jsonb_build_object('batch_id', s.batch_id) FROM started s;
+    END IF;
+
     RETURN QUERY
-    WITH due AS MATERIALIZED (
-        SELECT p.place, p.status, p.wake_at
-        FROM (SELECT * FROM unnest(process_types, versions) u(process_type, version) ORDER BY random()) t
-        CROSS JOIN LATERAL (
-            SELECT p.ctid AS place, p.status, p.wake_at FROM commandbus.process p
-            WHERE p.process_type = t.process_type AND p.wake_at <= moment AND p.version <= t.version
-              AND (p.lease_owner IS NULL OR (expires AND p.lease_until <= statement_timestamp()))
-            ORDER BY p.wake_at LIMIT claim_processes.quantity FOR UPDATE OF p SKIP LOCKED
-        ) p
-        LIMIT claim_processes.quantity
-    ), claimed AS (
-        -- By place: who moved the row between our snapshot and our lock is found out, for it has another.
+    WITH claimed AS (
         UPDATE commandbus.process p
         SET lease_no = p.lease_no + 1, unsettled = p.unsettled + 1, lease_owner = claim_processes.worker, lease_until = statement_timestamp() + lease,
-            wake_at = moment + lease, updated_at = moment,
+            wake_at = moment + lease, updated_at = moment, content_bytes = d.bytes,
             status = CASE WHEN p.status IN ('PENDING', 'WAITING_FOR_ASYNC', 'WAITING_FOR_REPLY', 'WAITING_FOR_RETRY')
                           THEN 'EXECUTING' ELSE p.status END
-        FROM due WHERE p.ctid = due.place
-        RETURNING p.*, due.status AS status_before, due.wake_at AS due_at
-    ), batch AS MATERIALIZED (
-        -- The first member claimed starts its batch; one that is locked is started by the next.
-        SELECT b.batch_id
-        FROM (SELECT DISTINCT c.batch_id FROM claimed c WHERE c.batch_id IS NOT NULL ORDER BY c.batch_id) m
-        CROSS JOIN LATERAL (
-            SELECT b.batch_id FROM commandbus.batch b WHERE b.batch_id = m.batch_id AND b.status = 'PENDING'
-            FOR UPDATE OF b SKIP LOCKED
-        ) b
-    ), started AS (
-        UPDATE commandbus.batch b SET status = 'IN_PROGRESS', started_at = statement_timestamp()
-        FROM batch WHERE b.batch_id = batch.batch_id
-        RETURNING b.batch_id, b.domain
-    ), audited AS (
-        INSERT INTO commandbus.audit (domain, event_type, details)
-        SELECT s.domain, 'BATCH_STARTED', jsonb_build_object('batch_id', s.batch_id) FROM started s
+        FROM unnest(places[:fits], sizes, statuses, wakes) d(place, bytes, status, wake_at)
+        WHERE p.ctid = d.place
+        RETURNING p.*, (d.bytes > most) IS TRUE AS is_large, d.status AS status_before, d.wake_at AS due_at
     )
     SELECT c.process_id, c.domain, c.process_type, c.reply_queue, c.status_before::text, c.phase::text, c.error_code,
            c.error_message, c.current_step, c.current_wait, c.version, c.lease_no, c.settle_no, c.unsettled - 1, c.inbox_seq,
            commandbus.to_ms(moment), commandbus.to_ms(c.created_at), commandbus.to_ms(c.deadline_at),
            commandbus.to_ms(c.next_retry_at), commandbus.to_ms(c.next_wait_timeout_at), c.deadline_spent, c.leaving,
-           c.initial_state, c.state, t.history, t.inbox,
-           CASE WHEN isfinite(c.due_at) THEN (date_part('epoch', moment - c.due_at) * 1000000)::bigint ELSE 0 END
-    FROM claimed c CROSS JOIN LATERAL commandbus.process_content(c.process_id, c.content_bytes) t;
+           CASE WHEN NOT c.is_large THEN c.initial_state ELSE '{}' END, CASE WHEN NOT c.is_large THEN c.state ELSE '{}' END,
+           t.history, t.inbox,
+           CASE WHEN isfinite(c.due_at) THEN (date_part('epoch', moment - c.due_at) * 1000000)::bigint ELSE 0 END,
+           coalesce(most, (SELECT d.content_limit FROM commandbus.process_type t JOIN commandbus.domain d ON d.domain = t.domain
+                           WHERE t.process_type = process_types[1]), 8388608),
+           CASE WHEN c.is_large THEN c.content_bytes END, fits < cardinality(places)
+    FROM claimed c CROSS JOIN LATERAL commandbus.process_content(c.process_id, c.is_large) t;
 END
 $$;
 
@@ -139,20 +213,33 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT FROM commandbus.process p
             WHERE p.process_type = t.process_type AND p.wake_at <= moment AND (t.version IS NULL OR p.version <= t.version)
-              AND (p.lease_owner IS NULL OR (expires AND p.lease_until <= statement_timestamp()))
+              AND p.lease_owner IS NULL
             ORDER BY p.wake_at LIMIT 1
-        ) p) THEN
+        ) p) OR (expires AND EXISTS (
+        SELECT FROM unnest(process_types, versions) t(process_type, version)
+        CROSS JOIN LATERAL (
+            SELECT FROM commandbus.process p
+            WHERE p.process_type = t.process_type AND p.wake_at <= moment AND (t.version IS NULL OR p.version <= t.version)
+              AND p.lease_owner IS NOT NULL AND p.lease_until <= statement_timestamp()
+            ORDER BY p.wake_at LIMIT 1
+        ) p)) THEN
         RETURN 0;
     END IF;
     RETURN (
-        SELECT date_part('epoch', least(min(timer.wait), min(leased.wait)))
+        SELECT date_part('epoch', least(min(timer.wait), min(lease.wait), min(leased.wait)))
         FROM unnest(process_types, versions) t(process_type, version)
         LEFT JOIN LATERAL (
             SELECT p.wake_at - moment AS wait FROM commandbus.process p
             WHERE p.process_type = t.process_type AND p.wake_at > moment AND p.wake_at < 'infinity'
-              AND (t.version IS NULL OR p.version <= t.version)
+              AND p.lease_owner IS NULL AND (t.version IS NULL OR p.version <= t.version)
             ORDER BY p.wake_at LIMIT 1
         ) timer ON true
+        LEFT JOIN LATERAL (
+            SELECT p.wake_at - moment AS wait FROM commandbus.process p
+            WHERE p.process_type = t.process_type AND p.wake_at > moment AND p.wake_at < 'infinity'
+              AND p.lease_owner IS NOT NULL AND (t.version IS NULL OR p.version <= t.version)
+            ORDER BY p.wake_at LIMIT 1
+        ) lease ON true
         -- All that is due here is leased: there are as many as run.
         LEFT JOIN LATERAL (
             SELECT min(greatest(p.lease_until, reclaims)) - statement_timestamp() AS wait FROM commandbus.process p
@@ -256,8 +343,15 @@ BEGIN
            p.error_message, p.current_step, p.current_wait, p.version, p.lease_no, p.settle_no, p.unsettled, p.inbox_seq,
            commandbus.to_ms(moment), commandbus.to_ms(p.created_at), commandbus.to_ms(p.deadline_at),
            commandbus.to_ms(p.next_retry_at), commandbus.to_ms(p.next_wait_timeout_at), p.deadline_spent, p.leaving,
-           p.initial_state, p.state, t.history, t.inbox, 0::bigint
-    FROM commandbus.process p CROSS JOIN LATERAL commandbus.process_content(p.process_id, p.content_bytes) t
+           CASE WHEN NOT s.is_large THEN p.initial_state ELSE '{}' END, CASE WHEN NOT s.is_large THEN p.state ELSE '{}' END,
+           t.history, t.inbox, 0::bigint, s.most, CASE WHEN s.is_large THEN s.bytes END, false
+    FROM commandbus.process p
+    CROSS JOIN LATERAL (
+        SELECT m.bytes, m.most, m.bytes > m.most AS is_large
+        FROM (SELECT commandbus.bytes_to_read(p.process_id, p.content_bytes) AS bytes,
+                     commandbus.content_limit_of(p.process_type) AS most OFFSET 0) m
+    ) s
+    CROSS JOIN LATERAL commandbus.process_content(p.process_id, s.is_large) t
     WHERE p.process_id = ANY (process_ids) ORDER BY p.process_id;
 END
 $$;

@@ -50,7 +50,9 @@ BEGIN
                array_agg(coalesce(n.data, '{}')) AS data, array_agg(s.reply_queue) AS reply_to,
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
                array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
-               array_agg(NULL::jsonb) AS headers, bool_or(n.command_id IS NULL) AS lacks_id
+               array_agg(NULL::jsonb) AS headers,
+               -- Derived from the process, as the record beside it says: no id that others can have taken.
+               bool_or(commandbus.is_derived_id(n.command_id) IS NOT TRUE) AS lacks_id
         FROM ROWS FROM (
             jsonb_populate_recordset(NULL::commandbus.new_command, jsonb_path_query_array(items, 'lax $[*].commands[*]')),
             unnest(owners)
@@ -59,7 +61,7 @@ BEGIN
         JOIN unnest(settled, process_ids, reply_queues) s(ord, process_id, reply_queue) ON s.ord = n.ord
         GROUP BY n.domain ORDER BY n.domain
     LOOP
-        SELECT CASE WHEN c.lacks_id THEN 'INVALID_DATA: a command of a process needs its command_id'
+        SELECT CASE WHEN c.lacks_id THEN 'INVALID_DATA: a command of a process needs its command_id, a UUID of version 8'
                     ELSE min(commandbus.command_problem(n.command_type, n.data, n.max_attempts, 0, n.timeout_seconds, NULL, d.payload_limit)) END
         INTO problem
         FROM commandbus.known_domain(c.domain) d, unnest(c.command_type, c.data, c.max_attempts, c.timeout_seconds)
@@ -68,7 +70,7 @@ BEGIN
             PERFORM commandbus.refuse_problem(problem);
         END IF;
         PERFORM commandbus.put_commands(c.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
-            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
+            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers, c.correlation_id);
     END LOOP;
 END
 $$;
@@ -213,7 +215,8 @@ BEGIN
             error_message = left(h.error_message, 4000),
             leaving = CASE WHEN h.refused THEN p.leaving ELSE h.leaving END,
             deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
-            content_bytes = p.content_bytes + coalesce(pg_column_size(h.records), 0),
+            -- What is replaced or consumed by this still counts, until somebody measures.
+            content_bytes = p.content_bytes + commandbus.json_bytes(h.records) + commandbus.json_bytes(h.state),
             next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
             lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
             lease_until = CASE WHEN h.goes_on
@@ -289,6 +292,7 @@ BEGIN
            array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,
            array_agg(s.process_id) AS process_ids, array_agg(s.reply_queue) AS reply_queues,
            array_agg(s.cancels ORDER BY s.ord) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels,
+           array_agg(s.process_id) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancelers,
            array_agg(DISTINCT s.ended_of) FILTER (WHERE s.ended_of IS NOT NULL) AS batch_ids
     INTO done FROM settled s;
 
@@ -297,6 +301,8 @@ BEGIN
     END IF;
     IF done.cancels IS NOT NULL THEN
         PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);
+        -- One that has ended cannot be canceled: who asks has not got its reply.
+        PERFORM commandbus.restore_replies(done.cancelers);
     END IF;
     IF done.due_domains IS NOT NULL THEN
         PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.due_domains) d;

@@ -60,8 +60,11 @@ BEGIN
     VALUES (held.process_id, request_decision.event, held.current_step, request_decision.operator, session_user,
             jsonb_build_object('reason', reason, 'error_code', held.error_code) || details);
     UPDATE commandbus.process p
-    SET inbox_seq = held.inbox_seq + 1, updated_at = commandbus.now(), wake_at = commandbus.now()
+    SET inbox_seq = held.inbox_seq + 1, content_bytes = p.content_bytes + 500 + commandbus.json_bytes(details),
+        updated_at = commandbus.now(), wake_at = commandbus.now()
     WHERE p.process_id = held.process_id;
+    -- The decision is about what the command has come to, also when its reply was lost.
+    PERFORM commandbus.restore_replies(ARRAY[held.process_id]);
     PERFORM commandbus.wake_sleepers(held.domain || '__processes');
 END
 $$;

@@ -1,9 +1,11 @@
 -- Processes as people and monitoring look at them.
 
--- Those that have not ended: each has a timer, waits for an operator or is idle, so that three small indexes find
--- them, however many have ended. One index for all of them would cost every move of every process.
+-- Those that have not ended: each has a timer, leased or not, waits for an operator or is idle, so that four small
+-- indexes find them, however many have ended. One index for all of them would cost every move of every process.
 CREATE VIEW commandbus.live_process AS
-SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NOT NULL AND p.completed_at IS NULL
+SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NOT NULL AND p.lease_owner IS NULL AND p.completed_at IS NULL
+UNION ALL
+SELECT p.* FROM commandbus.process p WHERE p.wake_at IS NOT NULL AND p.lease_owner IS NOT NULL AND p.completed_at IS NULL
 UNION ALL
 SELECT p.* FROM commandbus.process p WHERE p.tsq_at IS NOT NULL AND p.wake_at IS NULL AND p.completed_at IS NULL
 UNION ALL
@@ -161,7 +163,16 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            extract(epoch FROM statement_timestamp() - min(e.at))
     FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
     WHERE e.event = 'LATE_REPLY' AND e.details ->> 'outcome' = 'SUCCESS' AND e.at > statement_timestamp() - interval '1 day'
+      -- The second reply of a command whose first one was taken is nothing to undo.
+      AND NOT EXISTS (SELECT FROM commandbus.process_history h
+                      WHERE h.process_id = e.process_id AND h.status = 'COMPLETED'
+                        AND h.command_id::text = e.details ->> 'command_id')
     GROUP BY 2, 3
+    UNION ALL
+    SELECT 'LOST_REPLY', r.process_type, (array_agg(format('process %s, command %s %s',
+               r.process_id, r.command_id, r.outcome) ORDER BY r.ended_at))[1], count(*),
+           extract(epoch FROM max(statement_timestamp() - r.ended_at))
+    FROM commandbus.restore_replies(grace_seconds => 5, dry_run => true) r GROUP BY 2
     UNION ALL
     SELECT 'UNKNOWN_TYPE', l.process_type, l.domain, count(*), NULL
     FROM live l WHERE NOT EXISTS (SELECT FROM commandbus.process_type t WHERE t.process_type = l.process_type) GROUP BY 2, 3

@@ -12,7 +12,7 @@ GRANT SELECT ON commandbus.schema_version
 GRANT EXECUTE ON FUNCTION commandbus.now()
     TO commandbus_sender, commandbus_worker, commandbus_operator, commandbus_monitor;
 
--- Senders send.
+-- Senders send, and respond where allow_response lets them: who calls that is a member of the owner.
 GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch, commandbus.start_process,
     commandbus.start_processes, commandbus.start_batch, commandbus.respond
     TO commandbus_sender;
@@ -22,7 +22,8 @@ GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.crea
 GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.hold_fence, commandbus.settle,
     commandbus.extend, commandbus.release_unknown, commandbus.sleep_announce, commandbus.sleep_end, commandbus.heartbeat,
     commandbus.retire, commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
-    commandbus.close_batches, commandbus.restore_messages, commandbus.purge
+    commandbus.close_batches, commandbus.restore_messages, commandbus.keep_messages,
+    commandbus.restore_replies, commandbus.keep_replies, commandbus.purge
     TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_replies, commandbus.deliver_former_replies,
     commandbus.claim_processes,
@@ -30,12 +31,13 @@ GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_r
     commandbus.read_processes, commandbus.running_processes
     TO commandbus_worker;
 
-GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages() TO commandbus_monitor, commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.queue_metrics(), commandbus.lost_messages(),
+    commandbus.hidden_messages() TO commandbus_monitor, commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.fleet_domains(), commandbus.figure TO commandbus_monitor;
 GRANT EXECUTE ON FUNCTION commandbus.domain_figures() TO commandbus_monitor, commandbus_worker;
 
 -- Monitoring sees everything but payloads: data, result, headers, custom_data, audit details.
-GRANT SELECT (command_id, correlation_id, batch_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
+GRANT SELECT (command_id, correlation_id, batch_id, process_id, msg_id, lease_no, lease_until, created_at, updated_at, completed_at,
               tsq_at, status, attempts, max_attempts, timeout_seconds, domain, command_type, reply_to, lease_owner,
               error_type, error_code)
     ON commandbus.command_metadata TO commandbus_monitor;
@@ -47,14 +49,16 @@ GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, compl
 GRANT SELECT (batch_id, domain, name, batch_type, status, reply_to, total, completed, failed, canceled,
               in_troubleshooting, in_progress, pending, created_at, started_at, completed_at)
     ON commandbus.batch_status TO commandbus_monitor;
-GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_lease, commandbus.sleeper, commandbus.worker, commandbus.fleet
+GRANT SELECT ON commandbus.domain, commandbus.reply_queue, commandbus.fleet_place, commandbus.fleet_lease,
+    commandbus.sleeper, commandbus.worker, commandbus.fleet
     TO commandbus_monitor;
 
 -- Operators, members of monitoring too, see all and decide about what is stuck.
 GRANT SELECT ON commandbus.command_metadata, commandbus.audit, commandbus.batch, commandbus.batch_status
     TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.tsq_retry, commandbus.tsq_cancel, commandbus.tsq_complete,
-    commandbus.register_domain, commandbus.restore_messages, commandbus.close_batches, commandbus.purge
+    commandbus.register_domain, commandbus.restore_messages, commandbus.restore_replies,
+    commandbus.close_batches, commandbus.purge
     TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.start_processes, commandbus.start_batch, commandbus.respond,
     commandbus.read_processes, commandbus.running_processes
@@ -76,7 +80,7 @@ GRANT SELECT (process_id, command_id, response_id, at, finished_at, timeout_at, 
 GRANT SELECT (process_id, seq, at, kind, response_id, name) ON commandbus.process_inbox TO commandbus_monitor;
 GRANT SELECT (id, at, process_id, event, step_name, worker, operator, db_user)
     ON commandbus.process_event TO commandbus_monitor;
-GRANT SELECT ON commandbus.process_type TO commandbus_monitor;
+GRANT SELECT ON commandbus.process_type, commandbus.responder TO commandbus_monitor;
 GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_inbox, commandbus.process_event
     TO commandbus_operator;
 GRANT SELECT (process_id, domain, process_type, at, step_name, event, entry_type, step_status, attempt_number, command_id,

@@ -77,12 +77,14 @@ $$;
 CREATE SCHEMA IF NOT EXISTS commandbus AUTHORIZATION commandbus_owner;
 
 -- What was applied, per component: 'commandbus' or the name of a handler set. oldest_binary is the
--- oldest version of our binaries that can still work on this schema (expand/contract).
+-- oldest version of our binaries that can still work on this schema (expand/contract). checksum is the SHA-256 of the
+-- file, in hex: who comes with another file of that number was built from other sources.
 CREATE TABLE IF NOT EXISTS commandbus.schema_version (
     component     text        NOT NULL,
     version       integer     NOT NULL,
     oldest_binary integer     NOT NULL,
     name          text        NOT NULL,
+    checksum      text        NOT NULL,
     applied_at    timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (component, version)
 );

@@ -24,6 +24,15 @@ SELECT 'lost messages', CASE WHEN count(*) > 0 THEN 'fail' ELSE 'ok' END,
        CASE WHEN count(*) > 0 THEN format('SELECT commandbus.restore_messages(%L), as an operator.', min(l.domain)) END
 FROM commandbus.lost_messages() l
 UNION ALL
+SELECT 'hidden messages', CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END,
+       CASE WHEN count(*) > 0 THEN 'not visible for years, or past the lease of the run: ' ||
+                 string_agg(format('%s in %s', h.messages, h.queue_name), ', ') ELSE 'none' END,
+       CASE WHEN count(*) > 0 THEN
+           'Somebody changed vt by hand. A worker of the domain makes them visible, within a minute '
+           'or, past a lease, an hour; at once, as an operator: '
+           'SELECT commandbus.restore_messages(''<domain>'').' END
+FROM commandbus.hidden_messages() h
+UNION ALL
 SELECT 'open batches', CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END,
        format('%s are open for more than a day', count(*)),
        CASE WHEN count(*) > 0 THEN 'commandbus batch list --status IN_PROGRESS; members in the troubleshooting '

@@ -10,6 +10,10 @@ WITH kind (problem, check_name, status, text, advice) AS (VALUES
      'The sender''s name for it is wrong, or the code has none: commandbus process show <id>.'),
     ('LATE_SUCCESS', 'late successes', 'warn', '%2$s %1$s had ended when command %3$s succeeded',
      'What it booked belongs to nobody: undo it by hand, see commandbus.process_audit, event LATE_REPLY.'),
+    ('LOST_REPLY', 'lost replies', 'warn',
+     '%2$s %1$s wait for a reply that is lost, the first for %4$s s: %3$s',
+     'Did somebody empty a reply queue? A worker takes the outcome from the command within a minute; '
+     'at once, as an operator: SELECT commandbus.restore_replies().'),
     ('UNKNOWN_TYPE', 'process types', 'fail', '%2$s %1$s of domain %3$s, a type that no worker has ever registered',
      'Start a worker whose handler set has this type.'),
     ('NO_WORKER', 'process types', 'warn', '%2$s %1$s of domain %3$s, a type that no live instance runs',

@@ -54,11 +54,15 @@ wait_for() {
     done
 }
 
+# start_simulator: under a login of its own, which may confirm payments and do nothing else to them.
 start_simulator() {
-    local options=(--seed "${SEED:-1}")
+    local options=(--seed "${SEED:-1}") password
+    password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    psql -Xq -d "$url" -v login=simulator -v password="$password" -f "$root/handlers/simulator/login.sql" >/dev/null
     [[ $chaos == no ]] || options+=(--chaos)
     simulator_port=$(free_port)
-    begin simulator simulator.log "$bin/commandbus-simulator" --port "$simulator_port" "${options[@]}"
+    begin simulator simulator.log env "COMMANDBUS_DATABASE_URL=postgresql://simulator:$password@${url#*@}" \
+        "$bin/commandbus-simulator" --port "$simulator_port" "${options[@]}"
     wait_for "the simulator" 10 curl -sf "http://127.0.0.1:$simulator_port/stats"
 }
 

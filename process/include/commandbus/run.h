@@ -83,6 +83,12 @@ typedef struct {
 CB_API void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *host,
                            void *arg, cb_run_result *result);
 
+/* About so many bytes of memory a run of this row takes, by the look of its text; 0: it is not worth counting.
+ * Whoever runs several at a time keeps the sum of them within what it has. */
+CB_API size_t cb_run_memory(const cb_process_row *row);
+/* Frees what the last run holds, which else the next one does. Its result ends with it. */
+CB_API void cb_run_forget(cb_run *run);
+
 /* Checks what is recorded against this program's code; executes nothing, writes nothing. False (CB_OK in e):
  * it would diverge, and e->message says how. */
 CB_API bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e) CB_NODISCARD;

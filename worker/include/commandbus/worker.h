@@ -77,8 +77,9 @@ CB_API bool cb_worker_open(const cb_worker_options *options, cb_worker **ret,
  * worker.already_started, no effect, true. */
 CB_API bool cb_worker_start(cb_worker *w, cb_error *e) CB_NODISCARD;
 
-/* Claims no more, gives back what has not begun, waits for the rest. True when everything was settled
- * within timeout_seconds. False: some handler still runs or an outcome could not be written; both go on,
+/* Asks for no more, gives back what has not begun, waits for the rest. What a claim that was already on
+ * its way brings is given back too, uncharged and without its handler being entered. True when everything
+ * was settled within timeout_seconds. False: some handler still runs or an outcome could not be written; both go on,
  * and the call may be repeated. A handler that has overrun its kill_grace too is not waited for. Not started: true. */
 CB_API bool cb_worker_stop(cb_worker *w, double timeout_seconds);
 /* The same without waiting for handlers: what runs is redelivered when its lease ends. */

@@ -1,0 +1,2 @@
+-- No parameters. For look-ups, which also a standby answers.
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY

@@ -1,0 +1,81 @@
+/* A snapshot that somebody holds keeps every dead row: a place costs what it did when there were none. */
+#include "claims.h"
+#include "fleet.h"
+
+/* How many rows and index entries of ours a statement looks at, dead ones too. */
+static const char looks_function[] =
+    "CREATE FUNCTION public.looked() RETURNS bigint LANGUAGE sql AS $$ "
+    "    SELECT sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint FROM pg_class c "
+    "    WHERE c.relnamespace IN ('commandbus'::regnamespace, 'pgmq'::regnamespace) $$; "
+    "CREATE FUNCTION public.looks(statement text) RETURNS bigint LANGUAGE plpgsql AS $$ "
+    "DECLARE before bigint := public.looked(); "
+    "BEGIN EXECUTE statement; RETURN public.looked() - before; END $$";
+
+/* Commands are sent, claimed, renewed and settled one by one, while somebody sleeps. */
+static void take_turns(rig *r, int n)
+{
+    static const char *const queues[] = { "fx__commands" };
+    OWNED(cb_receiver) receiver = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_receiver_open("fx", &(cb_receive_options){ .worker = "w" }, &receiver, &e));
+    for (int i = 0; i < n; i++) {
+        OWNED(cb_claim) claim = NULL;
+        test_send_one(r->db, .command_type = "Test");
+        cr_assert(cb_receive(r->db, receiver, 1, &claim, &e), "%s", e.message);
+        cr_assert_eq(cb_claim_count(claim), 1);
+        cr_assert_eq(test_extend_one(r->db, "w", test_lease(cb_claim_at(claim, 0)), 30),
+                     CB_LEASE_EXTENDED);
+        cr_assert(cb_sleep_announce(r->db, "idle", queues, 1, 1, &e), "%s", e.message);
+        expect_verdict(
+            CB_SETTLED,
+            test_settle_one(r->db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
+    }
+}
+
+enum {
+    RECEIVE,
+    EXTEND,
+    SETTLE,
+    CALLS
+};
+
+static const char *const calls[CALLS] = {
+    [RECEIVE] = "SELECT public.looks(format('SELECT * FROM commandbus.receive(''fx'', ''w'', 1, "
+                "after => %L)', max(vt))) FROM pgmq.q_fx__commands",
+    [EXTEND] = "SELECT public.looks(format('SELECT commandbus.extend(''fx'', ''w'', "
+               "ARRAY[%L::uuid], ''{1}'', 30)', command_id)) FROM commandbus.command_metadata "
+               "WHERE status = 'IN_PROGRESS'",
+    [SETTLE] = "SELECT public.looks(format('SELECT commandbus.settle(''fx'', ''w'', "
+               "ARRAY[%L::uuid], ''{1}'', ''{SUCCESS}'')', command_id)) "
+               "FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'",
+};
+
+static void measure(rig *r, long looks[CALLS])
+{
+    test_exec(r->sql, "SELECT commandbus.send('fx', 'Test', '{}')");
+    for (int i = 0; i < CALLS; i++)
+        looks[i] = test_number(r->sql, calls[i], NULL);
+}
+
+Test(fleet_snapshot, held_by_somebody_makes_no_place_dearer) /* issue 14.6, section 8.7 */
+{
+    rig r = limited_rig(6, 0);
+    PGconn *holder = test_pq_open(r.conninfo);
+    long few[CALLS], many[CALLS];
+    test_exec(r.sql, looks_function);
+    test_exec(holder, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class");
+
+    take_turns(&r, 30);
+    measure(&r, few);
+    take_turns(&r, 800);
+    measure(&r, many);
+
+    for (int i = 0; i < CALLS; i++) {
+        cr_expect_leq(many[i], 2 * few[i] + 20, "%ld rows, and %ld after 30 turns: %s", many[i],
+                      few[i], calls[i]);
+        fprintf(stderr, "%ld rows after 30 turns, %ld after 830\n", few[i], many[i]);
+    }
+    PQfinish(holder);
+    rig_close(&r);
+}

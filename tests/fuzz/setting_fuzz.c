@@ -1,0 +1,121 @@
+/* Values of configuration keys: refused, or what is printed of them gives the same value. And passwords that
+ * are blotted out.
+ *
+ *     the path of a key, or another line for config_blot
+ *     its value */
+#include "fuzz.h"
+
+#include <math.h>
+
+#include "config_blot.h"
+#include "config_store.h"
+#include "duration.h"
+#include "keys_value.h"
+
+/* A value as --set says it: a text as it is, lists without their quotes. The caller frees it. */
+static char *spoken(json_object *value)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    FUZZ_CHECK(out, "no memory");
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            fprintf(out, "%s%s", i ? ", " : "",
+                    json_object_get_string(json_object_array_get_idx(value, i)));
+    } else if (value) {
+        fputs(json_object_get_string(value), out);
+    }
+    fclose(out);
+    return text;
+}
+
+static size_t size_of(const config_key *key)
+{
+    size_t size = key_section(key)->item_size;
+
+    return size ? size : sizeof(config);
+}
+
+static void check_value(const config_key *key, const char *text)
+{
+    void *item = calloc(1, size_of(key)), *again = calloc(1, size_of(key));
+    cb_error e = { 0 };
+
+    FUZZ_CHECK(item && again, "no memory");
+    if (!key_parse(key, item, text, &e)) {
+        fuzz_refused(&e, CB_MISUSE);
+        FUZZ_CHECK(!strchr(e.message, '\n'), "more than a line: %s", e.message);
+    } else {
+        json_object *value = key_json(key, item);
+        char *words = spoken(value);
+        FUZZ_CHECK(key_parse(key, again, words, &e), "%s: '%s' became '%s': %s", key->path, text,
+                   words, e.message);
+        json_object *same = key_json(key, again);
+        FUZZ_CHECK(json_object_equal(value, same), "%s: '%s' became '%s'", key->path, text, words);
+        json_object_put(value);
+        json_object_put(same);
+        free(words);
+    }
+    key_clear(key, item);
+    key_clear(key, again);
+    free(item);
+    free(again);
+}
+
+static void check_duration(const char *text)
+{
+    char out[DURATION_SIZE];
+    double seconds = -1, again = -1;
+    const char *why = NULL;
+    int64_t bytes = -1, same = -1;
+
+    if (!duration_parse(text, true, &seconds, &why))
+        FUZZ_CHECK(why && *why, "no reason");
+    else if (seconds < 1e9) /* what keys take; they are asked before it is printed */
+        FUZZ_CHECK(duration_parse(duration_write(seconds, out, sizeof out), true, &again, &why) &&
+                       fabs(again - seconds) <= 0.0005 + 1e-9,
+                   "%s became %s", text, out);
+    if (size_parse(text, &bytes))
+        FUZZ_CHECK(bytes >= 0 && size_parse(size_write(bytes, out, sizeof out), &same) &&
+                       same == bytes,
+                   "%s became %s", text, out);
+}
+
+/* Whatever the password is, nothing of it is seen. */
+static void check_blot(const char *password)
+{
+    char *url = NULL, *conninfo = NULL, *any = config_blot(password);
+
+    FUZZ_CHECK(any &&
+                   asprintf(&url, "postgresql://me:%s@db.example/x?sslmode=require", password) > 0,
+               "no memory");
+    char *shown = config_blot(url);
+    FUZZ_CHECK(strcmp(shown, "postgresql://me:***@db.example/x?sslmode=require") == 0, "%s", shown);
+    free(shown);
+    if (*password && !strpbrk(password, "'\\")) {
+        FUZZ_CHECK(asprintf(&conninfo, "host=db password='%s' dbname=x", password) > 0,
+                   "no memory");
+        shown = config_blot(conninfo);
+        FUZZ_CHECK(strcmp(shown, "host=db password=*** dbname=x") == 0, "%s", shown);
+        free(shown);
+    }
+    free(any);
+    free(url);
+    free(conninfo);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FUZZ_SPLIT(in, data, size);
+    const char *path = fuzz_line(&in, 0), *value = fuzz_line(&in, 1);
+
+    for (size_t i = 0; i < n_config_keys; i++) {
+        if (strcmp(config_keys[i].path, path) == 0)
+            check_value(&config_keys[i], value);
+    }
+    check_duration(value);
+    check_blot(path);
+    return 0;
+}

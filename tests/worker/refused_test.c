@@ -1,0 +1,175 @@
+/* What the database refuses, for another reason than being away: the instance is not ready and says why,
+ * once; it asks again at intervals, and goes on by itself when it may. Issue 14.5; WRK.10, DESIGN 8.7. */
+#include "embed.h"
+
+#include "engine.h"
+#include "trip.h"
+#include "trip_start.h"
+
+TestSuite(refused, .init = embed_open, .fini = embed_close);
+
+static cb_outcome at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    gate_pass();
+    return CB_SUCCESS;
+}
+
+static cb_flow walk_execute(cb_process *p, void *state)
+{
+    (void)state;
+    CB_DO(cb_step(p, "walk", trip_step_at_gate, .timeout_ms = 60000));
+    return CB_DONE;
+}
+TRIP_TYPE(Walk, walk_execute, .version = 1);
+
+static void take_away(const char *function)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s RENAME TO %s_away", function, function);
+    test_exec(here.sql, sql);
+}
+
+static void bring_back(const char *function)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s_away RENAME TO %s", function, function);
+    test_exec(here.sql, sql);
+}
+
+/* Not ready, and the reason says what is refused. */
+static bool is_unready_for(const cb_worker *w, const char *what)
+{
+    char reason[256];
+
+    return !cb_worker_is_ready(w, reason, sizeof reason) && strstr(reason, what) &&
+           strstr(reason, "42883");
+}
+
+static bool is_ready(const cb_worker *w)
+{
+    return cb_worker_is_ready(w, NULL, 0);
+}
+
+static int64_t refusals(cb_worker *w, trouble *t)
+{
+    pthread_mutex_lock(&w->troubled);
+    int64_t count = atomic_load(&t->there) ? t->count : 0;
+    pthread_mutex_unlock(&w->troubled);
+    return count;
+}
+
+Test(refused, claims_make_the_instance_unready_and_are_told_once)
+{
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(is_ready(w));
+
+    take_away("receive");
+    await(is_unready_for(w, "claim in domain fx"));
+    test_send(here.db, 30, NULL); /* notifications, which are no reason to ask more often */
+    await(refusals(w, &w->claims.places[0].refused) >= 3);
+
+    cr_expect_eq(embed_told("claim.refused"), 1);
+    cr_expect_leq(refusals(w, &w->claims.places[0].refused), 4);
+    bring_back("receive");
+    await_value("30",
+                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
+    await(is_ready(w));
+    cr_expect_eq(embed_told("database.accepts"), 1);
+}
+
+Test(refused, claims_of_one_domain_do_not_hold_up_another)
+{
+    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_module *set = embed_set("other", handlers, 1);
+    const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+
+    test_exec(here.sql, "SELECT pgmq.drop_queue('doomed__commands')");
+    await(!is_ready(w));
+    test_send(here.db, 30, NULL);
+
+    await_value("30",
+                "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
+    cr_expect_eq(embed_told("claim.refused"), 1);
+    cr_expect_not(is_ready(w));
+}
+
+Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
+{
+    cb_worker *w = embed_start(PROCESSES(&Walk));
+    await(is_ready(w));
+
+    take_away("claim_processes");
+    await(is_unready_for(w, "claim in domain fx"));
+    cb_uuid id = trip_start("Walk");
+    await(refusals(w, &w->process_claims.places[0].refused) >= 3);
+
+    cr_expect_eq(embed_told("claim.refused"), 1);
+    bring_back("claim_processes");
+    await_process(id, "COMPLETED");
+    await(is_ready(w));
+}
+
+Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
+{
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(gate_waiting() == 1);
+
+    take_away("settle");
+    gate_open();
+    await(is_unready_for(w, "settle"));
+    await(refusals(w, &w->settling.trouble) >= 2);
+
+    cr_expect_eq(embed_told("settle.refused"), 1);
+    bring_back("settle");
+    await_status(id, "COMPLETED");
+    await(is_ready(w));
+    expect_row(id, "1 1", "attempts, lease_no");
+}
+
+Test(refused, renewals_make_the_instance_unready_and_are_told_once)
+{
+    gate_close();
+    cb_uuid id = test_send_one(here.db, .timeout_seconds = 60);
+    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    await(gate_waiting() == 1);
+
+    take_away("extend");
+    await(is_unready_for(w, "renew"));
+    await(refusals(w, &w->renewals.refused) >= 3);
+
+    cr_expect_eq(embed_told("database.refused"), 1);
+    bring_back("extend");
+    await(is_ready(w));
+    gate_open();
+    await_status(id, "COMPLETED");
+}
+
+/* What it can work without does not make it unready, but is told, once. */
+Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
+{
+    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }));
+    w->chore_seconds[CHORE_HEARTBEAT] = 0.2;
+    embed_started(w);
+    await(is_ready(w));
+
+    take_away("heartbeat");
+    take_away("sleep_announce");
+    await(refusals(w, &w->chore_refused[CHORE_HEARTBEAT]) >= 5);
+    await(refusals(w, &w->claims.places[0].sleep.refused) >= 2);
+
+    cr_expect(is_ready(w));
+    /* One of each: the heartbeat, the domain's commands, its processes. */
+    size_t told = embed_told("database.refused");
+    cr_expect_leq(told, 3, "told %zu times", told);
+    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    await_status(id, "COMPLETED");
+    bring_back("heartbeat");
+    bring_back("sleep_announce");
+    await(embed_told("database.accepts") == told);
+}
