@@ -34,6 +34,7 @@ static void take_turns(rig *r, int n)
 }
 
 enum {
+    SEND,
     RECEIVE,
     EXTEND,
     SETTLE,
@@ -41,6 +42,7 @@ enum {
 };
 
 static const char *const calls[CALLS] = {
+    [SEND] = "SELECT public.looks('SELECT commandbus.send(''fx'', ''Test'', ''{}'')')",
     [RECEIVE] = "SELECT public.looks(format('SELECT * FROM commandbus.receive(''fx'', ''w'', 1, "
                 "after => %L)', max(vt))) FROM pgmq.q_fx__commands",
     [EXTEND] = "SELECT public.looks(format('SELECT commandbus.extend(''fx'', ''w'', "
@@ -51,30 +53,44 @@ static const char *const calls[CALLS] = {
                "FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'",
 };
 
+/* Ends with the command settled that it sent. */
 static void measure(rig *r, long looks[CALLS])
 {
-    test_exec(r->sql, "SELECT commandbus.send('fx', 'Test', '{}')");
+    test_exec(r->sql, "DISCARD PLANS");
     for (int i = 0; i < CALLS; i++)
         looks[i] = test_number(r->sql, calls[i], NULL);
 }
+
+/* The planner must not be led astray by what it knows of small tables: autovacuum may come by at any time. */
+static const char *const statistics[] = {
+    "SELECT 1",
+    "ANALYZE commandbus.sleeper",
+    "ANALYZE commandbus.command_metadata, commandbus.fleet_place",
+    "VACUUM ANALYZE",
+};
 
 Test(fleet_snapshot, held_by_somebody_makes_no_place_dearer) /* issue 14.6, section 8.7 */
 {
     rig r = limited_rig(6, 0);
     PGconn *holder = test_pq_open(r.conninfo);
-    long few[CALLS], many[CALLS];
+    long few[CALLS];
     test_exec(r.sql, looks_function);
     test_exec(holder, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class");
 
     take_turns(&r, 30);
     measure(&r, few);
     take_turns(&r, 800);
-    measure(&r, many);
 
-    for (int i = 0; i < CALLS; i++) {
-        cr_expect_leq(many[i], 2 * few[i] + 20, "%ld rows, and %ld after 30 turns: %s", many[i],
-                      few[i], calls[i]);
-        fprintf(stderr, "%ld rows after 30 turns, %ld after 830\n", few[i], many[i]);
+    for (size_t s = 0; s < CB_COUNT(statistics); s++) {
+        long many[CALLS];
+        test_exec(r.sql, statistics[s]);
+        measure(&r, many);
+        for (int i = 0; i < CALLS; i++) {
+            cr_expect_leq(many[i], 2 * few[i] + 20, "%ld rows, and %ld after 30 turns (%s): %s",
+                          many[i], few[i], statistics[s], calls[i]);
+            fprintf(stderr, "%s: %ld rows after 30 turns, %ld after 830\n", statistics[s], few[i],
+                    many[i]);
+        }
     }
     PQfinish(holder);
     rig_close(&r);

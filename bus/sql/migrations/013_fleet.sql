@@ -67,7 +67,7 @@ $$;
 -- sleep out its poll interval. Nobody does when there were others: whoever looked found those. What is
 -- due is not looked for: while somebody holds a snapshot that walks over all that was.
 CREATE FUNCTION commandbus.wake_for_capacity(domain text, fleet_limit integer, came_free integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off SET enable_seqscan = off AS $$ -- see wake_sleepers
 BEGIN
     IF (SELECT s.expires_at FROM commandbus.sleeper s
         WHERE s.queue_name = wake_for_capacity.domain || '__commands' AND s.expires_at > statement_timestamp()
