@@ -3,6 +3,8 @@
 #
 #   release_is SET           flows, flows2 or flows_broken: what workers have from here on
 #   start TYPE STATE         prints the process's id; STATE may refer to "$log" and "$marks"
+#   gated NAME               a member of the state: what has that name waits behind its line until open_gate NAME;
+#                            unhurried is for the workers of such tests: nothing times out meanwhile
 #   respond ID NAME          {"reference": "r"}
 #   status_is ID STATUS      waits for it; STATUS may be "WAITING_FOR_TSQ CODE"
 #   waits_at ID NAME         waits until it is suspended there
@@ -23,6 +25,12 @@ release_is() {
     settings
 }
 release_is flows
+unhurried() {
+    local d
+    for d in payments fx risk; do
+        worker_settings+=("domains.$d.visibility-timeout=10m" "domains.$d.handler-timeout=10m")
+    done
+}
 
 # stage_flows: before the first process. Workers register queues and types when they start.
 stage_flows() {
@@ -39,6 +47,8 @@ noted() {
     for member in "$@"; do printf ', %s' "$member"; done
     echo '}'
 }
+gated() { printf '"gates": {"%s": "%s"}' "$1" "$marks/open.$1"; }
+open_gate() { : >"$marks/open.$1"; }
 respond() { sql "SELECT commandbus.respond('$1', '$2', '{\"reference\": \"r\"}')" >/dev/null; }
 status_is() {
     wait_until "(SELECT concat_ws(' ', status, CASE WHEN '$2' LIKE '% %' THEN error_code END)

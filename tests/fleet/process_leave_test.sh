@@ -23,6 +23,8 @@ with_deadline() {
     sql "SELECT commandbus.start_process('Five', '$(noted "\"onDeadline\": \"$action\"" "$@")',
                                          deadline => commandbus.now() + interval '10 min')"
 }
+# is_leaving ID: the deadline was seen, and the outcome of its command is waited for.
+is_leaving() { wait_until "(SELECT leaving IS NOT NULL FROM commandbus.process WHERE process_id = '$1')" 20; }
 # Less than waits and the outcomes of commands are waited for.
 deadline_comes() { sql "UPDATE commandbus.clock SET moved_by = moved_by + interval '11 min'"; }
 command_is() { # ID TYPE STATUS
@@ -108,8 +110,10 @@ test_an_operator_takes_a_queued_command_back() {
 
 # STP.10
 test_a_deadline_waits_for_a_running_command_and_undoes_its_success() {
-    local slow='"sleeps": {"BookRisk": 1500}'
+    local slow
+    unhurried
     stage_flows
+    slow=$(gated BookRisk)
     start_without_risk
     start_risk
     compensates=$(with_deadline COMPENSATE "$slow")
@@ -118,6 +122,8 @@ test_a_deadline_waits_for_a_running_command_and_undoes_its_success() {
     for id in "$compensates" "$fails" "$parks"; do command_is "$id" BookRisk IN_PROGRESS; done
     deadline_comes
     status_is "$parks" 'WAITING_FOR_TSQ DEADLINE_EXCEEDED'
+    for id in "$compensates" "$fails"; do is_leaving "$id"; done
+    open_gate BookRisk
     ends "$compensates" 'COMPENSATED DEADLINE_EXCEEDED' 'fx 1-1 risk 1-1' nothing
     ends "$fails" 'FAILED DEADLINE_EXCEEDED' 'fx 1-0 risk 1-0' 'bookFx bookRisk'
     # Its success is with the process, and undone with it.
@@ -131,8 +137,10 @@ test_a_deadline_waits_for_a_running_command_and_undoes_its_success() {
 
 # STP.12: canceled while it runs
 test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_told() {
-    local slow='"sleeps": {"BookRisk": 1500}'
+    local slow
+    unhurried
     stage_flows
+    slow=$(gated BookRisk)
     start_without_risk
     start_risk
     undone=$(with_deadline TSQ "$slow")
@@ -142,6 +150,7 @@ test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_told(
     for id in "$undone" "$kept"; do status_is "$id" 'WAITING_FOR_TSQ DEADLINE_EXCEEDED'; done
     cancel "$undone"
     cancel "$kept" false
+    open_gate BookRisk
     ends "$undone" CANCELED 'fx 1-1 risk 1-1' nothing
     ends "$kept" CANCELED 'fx 1-0 risk 1-0' 'bookFx bookRisk'
     stop_worker a
@@ -151,14 +160,19 @@ test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_told(
 
 # DESIGN 4: a command that was left and then fails is no booking; one that ends in the TSQ is asked about.
 test_a_running_command_that_fails_after_it_was_left() {
+    local slow
+    unhurried
     stage_flows
+    slow=$(gated BookRisk)
     start_without_risk
     start_risk
-    declined=$(with_deadline COMPENSATE '"sleeps": {"BookRisk": 1500}' '"fails": {"BookRisk": "BUSINESS"}')
-    stuck=$(with_deadline COMPENSATE '"sleeps": {"BookRisk": 1500}' '"fails": {"BookRisk": "PERMANENT"}')
-    stuck2=$(with_deadline FAIL '"sleeps": {"BookRisk": 1500}' '"fails": {"BookRisk": "PERMANENT"}')
+    declined=$(with_deadline COMPENSATE "$slow" '"fails": {"BookRisk": "BUSINESS"}')
+    stuck=$(with_deadline COMPENSATE "$slow" '"fails": {"BookRisk": "PERMANENT"}')
+    stuck2=$(with_deadline FAIL "$slow" '"fails": {"BookRisk": "PERMANENT"}')
     for id in "$declined" "$stuck" "$stuck2"; do command_is "$id" BookRisk IN_PROGRESS; done
     deadline_comes
+    for id in "$declined" "$stuck" "$stuck2"; do is_leaving "$id"; done
+    open_gate BookRisk
     ends "$declined" 'COMPENSATED DEADLINE_EXCEEDED' 'fx 1-1 risk 0-0' nothing
     for id in "$stuck" "$stuck2"; do status_is "$id" 'WAITING_FOR_TSQ OUTCOME_UNKNOWN'; done
     # Somebody finds out: it was booked after all. Both go on by themselves.
@@ -257,10 +271,12 @@ test_a_command_that_nobody_received_in_time_is_taken_back_and_a_retry_sends_anot
 
 # RL.3: its final reply resumes
 test_a_command_that_ends_after_its_time_resumes_its_process_without_a_person() {
+    unhurried
     stage_flows
     start_ready a
-    id=$(start Five "$(noted '"waitMs": 1000' '"sleeps": {"BookRisk": 1800}')")
+    id=$(start Five "$(noted '"waitMs": 1000' "$(gated BookRisk)")")
     status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
+    open_gate BookRisk
     status_is "$id" COMPLETED
     same "$(commands_of "$id") $(effects "$id" BookRisk)" 'BookFx 1, BookRisk 1 1' 'commands, bookings'
     stop_worker a

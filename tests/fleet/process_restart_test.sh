@@ -40,15 +40,17 @@ test_a_database_that_dies_twice_in_the_middle_of_processes_loses_none() {
 # in lease: none is begun again, none parked.
 test_steps_that_run_all_through_a_restart_are_not_begun_again() {
     local name
-    worker_settings+=(domains.payments.visibility-timeout=12s domains.payments.handler-timeout=12s)
+    unhurried
     stage_flows
     for name in a b; do start_worker "$name"; done
     for name in a b; do wait_ready "$name"; done
-    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 3' '"sleeps": {"step2": 3000}')')) FROM generate_series(1, 6)" >/dev/null
+    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 3' "$(gated step2)")')) FROM generate_series(1, 6)" >/dev/null
     until (($(grep -c ' step2 ' "$log") == 6)); do sleep 0.02; done
     server_stop immediate
     for name in a b; do wait_http "$name" 503; done
     server_start
+    for name in a b; do wait_ready "$name"; done
+    open_gate step2
     wait_until "$all_settled" 90
     same "$(wc -l <"$log")" 18 'effects'
     for name in a b; do stop_worker "$name"; done

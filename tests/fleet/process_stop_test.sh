@@ -15,11 +15,14 @@ test_a_drain_ends_the_step_that_runs_and_another_worker_goes_on_at_once() {
     long_leases
     stage_flows
     start_ready a
-    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 40' '"sleeps": {"step1": 1000, "step2": 300, "step3": 300}')'))
+    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 40' "$(gated step1)")'))
          FROM generate_series(1, 12)" >/dev/null
     until (($(grep -c ' step1 ' "$log") == 5)); do sleep 0.02; done
 
-    stop_worker a
+    kill_worker a TERM
+    wait_log a event=worker.draining
+    open_gate step1
+    wait_exit a 0
     same "$(sql "SELECT count(*) FROM commandbus.process WHERE lease_owner IS NOT NULL")" 0 'leases left behind'
     same "$(sql "SELECT count(*) FROM commandbus.process_history WHERE status = 'STARTED'")" 0 'steps left open'
     same "$(sql "SELECT count(*) FROM commandbus.process WHERE wake_at IS NULL OR wake_at > commandbus.now()")" 0 \
@@ -57,7 +60,7 @@ test_rolling_updates_under_load_lose_nothing_and_run_no_single_attempt_twice() {
 test_a_step_that_outlasts_the_shutdown_timeout_is_not_run_twice() {
     stage_flows
     start_ready a --set worker.shutdown-timeout=500ms
-    id=$(start Five "$(noted '"sleeps": {"execute": 4000}')")
+    id=$(start Five "$(noted "$(gated execute)")")
     until (($(effects "$id" execute) == 1)); do sleep 0.02; done
     stop_worker a 1
     start_ready b

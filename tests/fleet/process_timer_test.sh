@@ -50,7 +50,7 @@ all_timers() {
     fired 'a deadline' "(SELECT min(at) FROM commandbus.process_event WHERE process_id = '$deadline'
                          AND event = 'DEADLINE_EXCEEDED') - $(of "$deadline" deadline_at)"
 
-    command=$(start Five "$(noted '"waitMs": 2500' '"sleeps": {"BookFx": 6000}')")
+    command=$(start Five "$(noted '"waitMs": 2500' "$(gated BookFx)")")
     status_is "$command" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT' 20
     fired "a command's timeout" "$(of "$command" tsq_at) - $(timeout_of "$command" bookFx)"
 }
@@ -60,7 +60,7 @@ test_timers_fire_in_time_with_one_worker() {
     stage_flows
     start_ready a
     all_timers
-    kill_worker a # it still sleeps in BookFx
+    kill_worker a # it still waits in BookFx
 }
 
 # STP.15: without notifications there is only the sleep until the next one

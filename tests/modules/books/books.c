@@ -1,5 +1,5 @@
 /* The books set: what the flows call, for domains fx and risk. BookFx, ReleaseFx, BookRisk and ReleaseRisk do
- * what their data say ({"processId", "log", "marks", "dieAt", "fail", "sleepMs"}, see ../flows/deed.h) and give
+ * what their data say ({"processId", "log", "marks", "dieAt", "fail", "sleepMs", "gate"}, see ../flows/deed.h) and give
  * back {"reference": …}, the first eight digits of the idempotency key. */
 #include <commandbus/module.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static cb_outcome book(cb_context *ctx, const cb_command *command, json_object *
                .marks = text_of(data, "marks"),
                .die_at = text_of(data, "dieAt"),
                .fail = text_of(data, "fail"),
-               .sleep_ms = json_object_get_int64(sleep_ms) };
+               .sleep_ms = json_object_get_int64(sleep_ms),
+               .gate = text_of(data, "gate") };
     cb_outcome outcome = deed_do(ctx, &d);
     if (outcome != CB_SUCCESS)
         return outcome;

@@ -63,6 +63,13 @@ static void take_time(int64_t ms)
         ;
 }
 
+/* However long it takes: who never opens it kills us. */
+static void wait_at(const char *gate)
+{
+    while (gate && access(gate, F_OK) != 0)
+        take_time(5);
+}
+
 static cb_outcome end(cb_context *ctx, const deed *d)
 {
     size_t n = d->fail ? strcspn(d->fail, ":") : 0;
@@ -82,6 +89,7 @@ cb_outcome deed_do(cb_context *ctx, const deed *d)
     if (d->log && !write_line(ctx, d))
         return cb_permanent(ctx, "NO_LOG", "cannot write to %.200s", d->log);
     take_time(d->sleep_ms);
+    wait_at(d->gate);
     deed_die(d, "effect");
     return end(ctx, d);
 }

@@ -1,5 +1,5 @@
-/* What a step or a handler of these sets does: leaves a line where tests can count it, takes its time,
- * fails or kills its worker as it was told. */
+/* What a step or a handler of these sets does: leaves a line where tests can count it, takes its time
+ * or waits until it may go on, fails or kills its worker as it was told. */
 #ifndef FLOWS_DEED_H
 #define FLOWS_DEED_H
 
@@ -15,6 +15,7 @@ typedef struct {
     const char *die_at;     /* "in:<name>" before the line is written, "effect:<name>" after it */
     const char *fail; /* "TRANSIENT", "PERMANENT" or "BUSINESS"; ":2" behind it: at most twice */
     int64_t sleep_ms; /* between the line and the end */
+    const char *gate; /* a file: behind the line it waits until there is one */
 } deed;
 
 cb_outcome deed_do(cb_context *ctx, const deed *d);

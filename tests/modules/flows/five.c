@@ -48,6 +48,7 @@ static bool request(const flow *f, const char *command_type, json_object *data)
     put_text(data, "marks", d.marks);
     put_text(data, "dieAt", d.die_at);
     put_text(data, "fail", d.fail);
+    put_text(data, "gate", d.gate);
     json_object_object_add(data, "sleepMs", json_object_new_int64(d.sleep_ms));
     return true;
 }

@@ -13,6 +13,7 @@ static const cb_field list[] = {
     CB_FIELD_AS(flow, die_at, CB_TEXT, "dieAt"),
     CB_FIELD(flow, fails, CB_JSON),
     CB_FIELD(flow, sleeps, CB_JSON),
+    CB_FIELD(flow, gates, CB_JSON),
     CB_FIELD_AS(flow, max_attempts, CB_INT32, "maxAttempts"),
     CB_FIELD_AS(flow, retry_ms, CB_INT, "retryMs"),
     CB_FIELD_AS(flow, step_ms, CB_INT, "stepMs"),
@@ -55,7 +56,7 @@ static json_object *told(json_object *all, const char *name)
 
 deed flow_deed(const flow *f, const char *name)
 {
-    json_object *fail = told(f->fails, name);
+    json_object *fail = told(f->fails, name), *gate = told(f->gates, name);
 
     return (deed){
         .name = name,
@@ -65,6 +66,7 @@ deed flow_deed(const flow *f, const char *name)
         .die_at = f->die_at,
         .fail = fail ? json_object_get_string(fail) : NULL,
         .sleep_ms = json_object_get_int64(told(f->sleeps, name)),
+        .gate = gate ? json_object_get_string(gate) : NULL,
     };
 }
 

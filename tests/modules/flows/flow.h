@@ -15,6 +15,7 @@
  *                       in execute(), around the call; in and effect inside a step or a command's handler;
  *                       "stop:" before it: the worker is paused there and not killed
  *   fails, sleeps       by name of a step or command type: {"execute": "TRANSIENT:2"}, {"BookFx": 500}
+ *   gates               by the same names: files that they wait for, {"BookFx": "/tmp/open"}
  *   maxAttempts, retryMs  of execute and undoExecute
  *   stepMs              the timeout of execute
  *   waitMs              the timeout of waits and commands
@@ -46,7 +47,7 @@ enum {
 typedef struct {
     char *process_id; /* set by execute(): steps are not told */
     char *log, *marks, *die_at;
-    json_object *fails, *sleeps;
+    json_object *fails, *sleeps, *gates;
     int max_attempts;
     int64_t retry_ms, step_ms, wait_ms;
     int on_deadline;

@@ -12,13 +12,14 @@ enum {
 
 /* What the handlers of ../books are told. */
 typedef struct {
-    char *process_id, *log, *marks, *die_at, *fail, *reference;
+    char *process_id, *log, *marks, *die_at, *fail, *gate, *reference;
     int64_t sleep_ms;
 } request;
 CB_FIELDS(request_fields, request, CB_FIELD_AS(request, process_id, CB_TEXT, "processId"),
           CB_FIELD(request, log, CB_TEXT), CB_FIELD(request, marks, CB_TEXT),
           CB_FIELD_AS(request, die_at, CB_TEXT, "dieAt"), CB_FIELD(request, fail, CB_TEXT),
-          CB_FIELD(request, reference, CB_TEXT), CB_FIELD_AS(request, sleep_ms, CB_INT, "sleepMs"));
+          CB_FIELD(request, gate, CB_TEXT), CB_FIELD(request, reference, CB_TEXT),
+          CB_FIELD_AS(request, sleep_ms, CB_INT, "sleepMs"));
 
 typedef struct {
     char *reference;
@@ -66,7 +67,8 @@ static bool build(int step, const void *state, void *data)
     r->sleep_ms = d.sleep_ms;
     return cb_text_set(&r->process_id, d.process_id) && cb_text_set(&r->log, d.log) &&
            cb_text_set(&r->marks, d.marks) && cb_text_set(&r->die_at, d.die_at) &&
-           cb_text_set(&r->fail, d.fail) && cb_text_set(&r->reference, reference);
+           cb_text_set(&r->fail, d.fail) && cb_text_set(&r->gate, d.gate) &&
+           cb_text_set(&r->reference, reference);
 }
 
 static bool update(int step, void *state, const void *data)
