@@ -43,16 +43,18 @@ start_api() { start_ready api --set domains.payments.handlers=payments --set fea
 callers=(ratelimited-1 ratelimited-2 ratelimited-3)
 payers=(payments-1 payments-2 payments-3)
 
-# prepare_fleet [ARGUMENTS...]: of the simulator, whose capacities are the fleet's limits. Times as short as they can be; what the
-# profiles say about slots is theirs.
+# prepare_fleet [ARGUMENTS...]: of the simulator, whose capacities are the fleet's limits. What the profiles say about slots is
+# theirs. Leases and timeouts last fleet_lease: short where workers are killed; where every payment must complete, so long that
+# no call times out on a busy machine (a submission has one attempt).
+fleet_lease=2s
 prepare_fleet() {
     local name
     prepare
     cp "$COMMANDBUS_SOURCE_DIR"/config/*.cfg "$work/config/"
     worker_settings=()
     for name in fx risk payments; do
-        worker_settings+=("domains.$name.poll-interval=200ms" "domains.$name.visibility-timeout=2s"
-            "domains.$name.handler-timeout=2s" "domains.$name.retry-backoff=200ms")
+        worker_settings+=("domains.$name.poll-interval=200ms" "domains.$name.visibility-timeout=$fleet_lease"
+            "domains.$name.handler-timeout=$fleet_lease" "domains.$name.retry-backoff=200ms")
     done
     simulator_start "$@"
     call_at "$simulator_port"
