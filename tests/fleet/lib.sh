@@ -113,6 +113,16 @@ summary() {
          FROM commandbus.command_metadata GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 40"
 }
 
+# busy_worker CONDITION: prints any instance that holds a command of these; waits for one.
+busy_worker() {
+    local held="status = 'IN_PROGRESS' AND $1" name=
+    until [[ -n $name ]]; do
+        wait_until "EXISTS (SELECT FROM commandbus.command_metadata WHERE $held)" 120
+        name=$(sql "SELECT lease_owner FROM commandbus.command_metadata WHERE $held ORDER BY random() LIMIT 1")
+    done
+    echo "$name"
+}
+
 # In the data of every command: no log may show it.
 payload_marker=this-is-payload
 

@@ -96,32 +96,32 @@ test_a_fleet_limit_of_four_makes_four_calls_at_once() {
     check_ledger 120
 }
 
-# kill_for SECONDS: one worker a second, started anew at once.
-kill_for() {
-    local until=$((SECONDS + $1)) name
-    kills=0
-    while ((SECONDS < until)); do
-        if (($(count "status = 'PENDING'") < 30)); then
-            send_fx 30
-            sent=$((sent + 30))
+# kill_busy N: so many times a worker that is calling, each started anew at once. There is always more to do.
+kill_busy() {
+    local name
+    for ((kills = 0; kills < $1; kills++)); do
+        if (($(count "status = 'PENDING'") < 60)); then
+            send_fx 60
+            sent=$((sent + 60))
         fi
-        name=${workers[RANDOM % ${#workers[@]}]}
-        sleep 0.9 # not a wait for anything: kills come at any moment
+        name=$(busy_worker "domain = 'fx'")
         kill_worker "$name"
         start_worker "$name" "${fleet[@]}"
-        kills=$((kills + 1))
+        sleep 0.5 # not a wait for anything: kills come at any moment
     done
 }
 
 # RL.1: the simulator goes on with what a dead worker has asked for, and counts it. The limit bounds that too.
 test_workers_that_are_killed_never_make_more_calls_than_the_fleet_limit() {
     local sent=0 kills
-    RANDOM=${COMMANDBUS_TEST_SEED:-$RANDOM}
     prepare
     behave fx '{"minMs": 300, "maxMs": 600}'
     start_fleet --set domains.fx.fleet-limit=6 --set domains.fx.visibility-timeout=3s --set domains.fx.handler-timeout=3s
 
-    kill_for 12
+    send_fx 60
+    sent=60
+    await_seen .fx.most_in_flight 6 120
+    kill_busy 12
     wait_until "$all_done" 240
 
     note "$kills kills, $sent commands, $(simulator GET /stats | jq -c '.fx | {calls, most_in_flight, rejected_429, repeats}')"
@@ -136,7 +136,7 @@ test_workers_that_are_killed_never_make_more_calls_than_the_fleet_limit() {
 # Without it: a worker that dies and comes back calls while the API is still busy with what it asked before.
 test_without_a_fleet_limit_a_worker_that_is_killed_makes_more_calls() {
     prepare --fx-capacity 20
-    behave fx '{"minMs": 3000, "maxMs": 3000}'
+    behave fx '{"minMs": 12000, "maxMs": 12000}' # longer than a start takes
     start_fleet
     send_fx 20
     await_seen .fx.in_flight 6
@@ -182,7 +182,7 @@ test_a_slow_api_grows_the_queue_and_never_the_calls() {
     at_least "$waiting" 30 'commands waiting'
     before=$waiting
     slowed 1000 3
-    at_least "$waiting" $((before + 30)) 'commands waiting'
+    at_least "$waiting" $((before + 1)) 'commands waiting'
 
     behave fx '{"minMs": 0, "maxMs": 0}'
     wait_until "$all_done" 240

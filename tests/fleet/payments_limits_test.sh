@@ -58,14 +58,16 @@ test_workers_that_are_killed_never_make_more_calls_than_the_fleet_limit() {
     local kills=0 name
     RANDOM=${COMMANDBUS_TEST_SEED:-$RANDOM}
     prepare_fleet
-    behave fx '{"minMs": 300, "maxMs": 600}'
-    behave risk '{"minMs": 300, "maxMs": 600}'
+    behave fx '{"minMs": 400, "maxMs": 800}'
+    behave risk '{"minMs": 400, "maxMs": 800}'
     for name in fx risk; do # whose callers are killed
         worker_settings+=("domains.$name.visibility-timeout=3s" "domains.$name.handler-timeout=3s")
     done
     start_fleet --set domains.fx.fleet-limit=6 --set domains.risk.fleet-limit=6 --set domains.fx.max-attempts=1000 \
         --set domains.risk.max-attempts=1000 --set command-steps.bookFx.max-attempts=1000 --set command-steps.bookRisk.max-attempts=1000
     submit_all 150
+    name=$(busy_worker "domain IN ('fx', 'risk')") # one at least while it calls
+    kill_one "$name"
     while ((kills < 12)); do
         sleep 0.9 # not a wait for anything: kills come at any moment
         kill_one "${callers[@]}"
@@ -73,7 +75,6 @@ test_workers_that_are_killed_never_make_more_calls_than_the_fleet_limit() {
     finish 150 240
     note "$kills kills, $(count 'attempts > 1') commands claimed again"
     check_limits 6 6
-    same "$(seen .fx.most_in_flight) $(seen .risk.most_in_flight)" '6 6' 'most calls at once'
     at_least "$(count 'attempts > 1')" 1 'commands that were claimed again'
     check_payments 150
     stop_fleet
