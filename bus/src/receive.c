@@ -58,6 +58,13 @@ struct cb_receiver {
     double longer;        /* seconds that the last one from the start took longer */
 };
 
+static const int64_t default_claim_bytes = 32 * 1024 * 1024;
+
+void cb_receiver_claim_bytes(cb_receiver *r, int64_t claim_bytes)
+{
+    r->options.claim_bytes = claim_bytes ? claim_bytes : default_claim_bytes;
+}
+
 bool cb_receiver_open(const char *domain, const cb_receive_options *options, cb_receiver **ret,
                       cb_error *e)
 {
@@ -75,6 +82,7 @@ bool cb_receiver_open(const char *domain, const cb_receive_options *options, cb_
         r->options.default_max_attempts = 3;
     if (r->options.default_timeout_seconds == 0)
         r->options.default_timeout_seconds = 30;
+    cb_receiver_claim_bytes(r, options->claim_bytes);
     r->after = from_the_start;
     r->domain = strdup(domain);
     r->worker = strdup(options->worker);
@@ -104,6 +112,7 @@ struct cb_claim {
     size_t count;
     size_t poisoned;
     size_t exhausted;
+    bool more;
     claimed rows[];
 };
 
@@ -268,6 +277,8 @@ bool claim_adopt(PGresult *raw, const char *domain, cb_claim **ret, cb_error *e)
             claim->poisoned++;
         else if (strcmp(event, "LEASE_EXHAUSTED") == 0)
             claim->exhausted++;
+        else if (strcmp(event, "MORE") == 0)
+            claim->more = true;
     }
     claim->result = PGresult_take(&result);
     *ret = cb_claim_take(&claim);
@@ -290,6 +301,7 @@ bool cb_receive(cb_db *db, cb_receiver *r, int quantity, cb_claim **ret, cb_erro
     params_int(&p, r->options.default_max_attempts);
     params_int(&p, r->options.default_timeout_seconds);
     params_time(&p, start);
+    params_int(&p, r->options.claim_bytes);
     if (!db_run(db, cb_sql_receive, &p, DB_BINARY, &result, e)) {
         r->start_over_in = 0;
         return false;
@@ -326,4 +338,14 @@ size_t cb_claim_poisoned(const cb_claim *claim)
 size_t cb_claim_exhausted(const cb_claim *claim)
 {
     return claim->exhausted;
+}
+
+bool cb_claim_more(const cb_claim *claim)
+{
+    return claim->more;
+}
+
+size_t cb_claim_bytes(const cb_claim *claim)
+{
+    return PQresultMemorySize(claim->result);
 }

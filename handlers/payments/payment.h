@@ -34,7 +34,7 @@ typedef struct {
 } confirmation_level;
 
 typedef struct {
-    cb_uuid payment_id; /* the process's, if nobody said another */
+    cb_uuid payment_id; /* the process's; payments.begin refuses any other */
     cb_uuid process_id; /* of PROCESS_STEP; a manager is not told it */
     int status;
 

@@ -43,6 +43,28 @@ Test(fleet_limit_set, counts_what_is_in_progress_already) /* DESIGN 2, section 8
     rig_close(&r);
 }
 
+Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 */
+{
+    rig r = limited_rig(0, 10);
+    test_exec(r.sql, "SELECT commandbus.keep_messages('fx')"); /* has looked through all once */
+    OWNED(cb_claim) unread = test_claim(r.db, "w", 1, 60);
+    test_exec(r.sql, "UPDATE pgmq.q_fx__commands SET read_ct = 0");
+    set_limit(&r, 4);
+    expect_value(r.sql, "1", places);
+    set_limit(&r, 0);
+    OWNED(cb_claim) deleted = test_claim(r.db, "w", 2, 60);
+    test_exec(r.sql, "DELETE FROM pgmq.q_fx__commands WHERE read_ct > 0");
+
+    set_limit(&r, 4);
+
+    expect_value(r.sql, "3", places);
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    expect_verdict(CB_SETTLED,
+                   test_settle_one(r.db, "w", test_outcome(cb_claim_at(deleted, 0), CB_SUCCESS)));
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    rig_close(&r);
+}
+
 Test(fleet_limit_set, below_what_is_in_progress_takes_nothing_back_and_gives_nothing_out)
 {
     rig r = limited_rig(0, 10);

@@ -392,6 +392,23 @@ Test(hostile_queue, messages_taken_out_by_hand_are_put_back_at_the_next_look)
     cr_expect_eq(test_run_all(bus.db, "w", 10), 3);
 }
 
+/* DESIGN 8.1: whoever held it a moment must not make it wait for an hour. */
+Test(hostile_queue, a_lost_message_whose_command_was_locked_is_put_back_at_the_look_after)
+{
+    PGconn *holder = test_pq_open(bus.conninfo);
+    expect_value(bus.conn, "0", kept);
+    expect_value(bus.conn, "0", kept); /* the look of this hour */
+    test_send(bus.db, 2, NULL);
+    test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands");
+    test_exec(holder, "BEGIN; SELECT FROM commandbus.command_metadata LIMIT 1 FOR UPDATE");
+
+    expect_value(bus.conn, "1", kept);
+    test_exec(holder, "COMMIT");
+
+    expect_value(bus.conn, "1", kept);
+    PQfinish(holder);
+}
+
 /* What our own functions do to a queue is no reason to look. */
 Test(hostile_queue, work_as_usual_makes_nobody_look_through_all_commands)
 {

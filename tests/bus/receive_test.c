@@ -19,6 +19,45 @@ Test(receive, takes_at_most_the_quantity_asked_for) /* WRK.3 */
     rig_close(&r);
 }
 
+/* Section 8.10: what a claim reads is bounded, and what it had no room for keeps its place. */
+Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_order)
+{
+    enum {
+        SENT = 5
+    };
+    rig r = rig_open();
+    cb_receive_options options = { .worker = "w", .claim_bytes = 1000000 };
+    OWNED(cb_receiver) receiver = NULL;
+    cb_uuid ids[SENT];
+    cb_error e = { 0 };
+    char data[400100];
+    snprintf(data, sizeof data, "{\"text\": \"%0400000d\"}", 7);
+    for (int i = 0; i < SENT; i++)
+        ids[i] = test_send_one(r.db, .data = data);
+    cr_assert(cb_receiver_open("fx", &options, &receiver, &e), "%s", e.message);
+
+    for (size_t seen = 0; seen < SENT;) {
+        OWNED(cb_claim) claim = NULL;
+        cr_assert(cb_receive(r.db, receiver, 10, &claim, &e), "%s", e.message);
+        size_t n = seen == 0 ? 3 : 2;
+
+        cr_assert_eq(cb_claim_count(claim), n);
+        cr_expect_eq(cb_claim_more(claim), seen == 0);
+        cr_expect_gt(cb_claim_bytes(claim), n * 400000);
+        for (size_t i = 0; i < n; i++) {
+            bool known = false;
+            for (size_t k = seen; k < seen + n; k++)
+                known |= strcmp(cb_claim_at(claim, i)->command_id.text, ids[k].text) == 0;
+            cr_expect(known, "a later one came first");
+        }
+        expect_value(r.sql, seen == 0 ? "2" : "0",
+                     "SELECT count(*) FROM pgmq.q_fx__commands WHERE read_ct = 0 "
+                     "AND vt <= now()");
+        seen += n;
+    }
+    rig_close(&r);
+}
+
 Test(receive, takes_the_longest_visible_first) /* BUS.1 */
 {
     rig r = rig_open();

@@ -134,6 +134,7 @@ static const struct {
     { "refuse_isolation", "" },
     { "refuse_problem", "" },
     { "relay_places", "" },
+    { "commands_in_progress", "" },
     { "remember_silent", "" },
     { "reply_message", "" },
     { "request_decision", "" },

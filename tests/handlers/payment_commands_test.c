@@ -107,15 +107,16 @@ Test(payment_commands, a_status_changes_the_payment_with_the_command_and_never_b
 
 Test(payment_commands, a_payment_of_another_process_is_not_touched)
 {
-    static const char data[] = "{\"paymentId\": \"018f0000-0000-7000-8000-000000000001\", "
-                               "\"status\": \"PROCESSING\", " FACTS "}";
-    expect_run("SUCCESS", "UpdatePaymentStatus", data);
+    char begin[400], complete[100];
+    snprintf(begin, sizeof begin, "{\"paymentId\": \"%s\", \"status\": \"PROCESSING\", " FACTS "}",
+             process_id.text);
+    snprintf(complete, sizeof complete, "{\"paymentId\": \"%s\", \"status\": \"COMPLETE\"}",
+             process_id.text);
+    expect_run("SUCCESS", "UpdatePaymentStatus", begin);
 
     process_id = cb_uuid_new();
-    expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus", data);
-    expect_run(
-        "SUCCESS", "UpdatePaymentStatus",
-        "{\"paymentId\": \"018f0000-0000-7000-8000-000000000001\", \"status\": \"COMPLETE\"}");
+    expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus", begin);
+    expect_run("SUCCESS", "UpdatePaymentStatus", complete);
     expect_payment("PROCESSING 10.00");
 }
 

@@ -222,6 +222,25 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
     expect_payment(&s, "FAILED", id);
 }
 
+/* Section 8.8: whoever knows the id of a payment to come cannot take it. */
+Test(payment_end, a_payment_that_has_not_begun_is_not_taken_by_another_process)
+{
+    cb_uuid owner = cb_uuid_new();
+    cb_process_request_options options = { .process_id = owner.text };
+    char state[400];
+    cb_error e;
+
+    snprintf(state, sizeof state, "{\"paymentId\": \"%s\", %s", owner.text, facts + 1);
+    cb_uuid thief = payer_start_with(&s, "PaymentStep", state);
+    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
+    cr_assert(cb_process_request_start(s.rig.db, "PaymentStep", facts, &options, &owner, &e), "%s",
+              e.message);
+    stage_go(&s);
+
+    expect_payment(&s, "PROCESSING", owner);
+    expect_commands(&s, "risk/BookRisk PENDING", owner);
+}
+
 /* A payment belongs to one process, whatever another one was started with. */
 Test(payment_end, the_payment_of_another_process_is_not_touched)
 {

@@ -12,9 +12,20 @@ static size_t most_at_once(const served *d)
     return d->places >= 8 ? (size_t)(d->places + 1) / 2 : (size_t)d->places;
 }
 
+/* What claims of commands may hold of an instance's memory over all its domains, and one command more: with the
+ * memory of processes (process_memory.h) it fits the smallest limit that deploy/ has, 256 MiB. */
+static const size_t most_bytes = 32 * 1024 * 1024;
+
+static size_t room(cb_worker *w)
+{
+    size_t claimed = atomic_load(&w->command_bytes);
+
+    return claimed < most_bytes ? most_bytes - claimed : 0;
+}
+
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
-    return served_free_places(&w->domains[p->domain]);
+    return room(w) > 0 ? served_free_places(&w->domains[p->domain]) : 0;
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -26,6 +37,8 @@ static void take_over(cb_worker *w, served *d, cb_claim *claim, int64_t lease_en
 
     if (share) {
         share->claim = claim;
+        share->counted = &w->command_bytes;
+        atomic_fetch_add(share->counted, cb_claim_bytes(claim));
         atomic_init(&share->users, 1);
     }
     for (size_t i = 0; share && jobs && i < n; i++) {
@@ -72,8 +85,13 @@ static void claim(cb_worker *w, claim_place *p)
     db_link *link = &w->links[LINK_CLAIM];
     OWNED(cb_claim) taken = NULL;
     cb_error e = { 0 };
-    size_t quantity = served_free_places(d);
+    size_t quantity = free_places(w, p), bytes = room(w);
 
+    if (quantity == 0) { /* as soon as there is room */
+        p->sleep.hot = true;
+        return;
+    }
+    cb_receiver_claim_bytes(d->receiver, (int64_t)bytes);
     if (quantity > most_at_once(d))
         quantity = most_at_once(d);
     int64_t asked_at = now_ns();
@@ -85,11 +103,12 @@ static void claim(cb_worker *w, claim_place *p)
     link_worked(link);
     trouble_end(&p->refused);
     size_t got = cb_claim_count(taken);
+    bool more = cb_claim_more(taken);
     size_t seen = got + cb_claim_poisoned(taken) + cb_claim_exhausted(taken);
     tell_of_claim(w, d, taken);
     if (got > 0)
         take_over(w, d, cb_claim_take(&taken), lease_end_from(asked_at, d->vt_seconds));
-    sleep_after_claim(&p->sleep, seen, seen >= quantity);
+    sleep_after_claim(&p->sleep, seen, seen >= quantity || more);
 }
 
 static void release_unknown(cb_worker *w, claim_place *p)

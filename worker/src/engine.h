@@ -72,7 +72,8 @@ struct cb_worker {
     bool runs_processes;  /* there are slots for some */
     bool moves_processes; /* or else replies to deliver */
     process_memory process_memory;
-    char **sends_to; /* further domains, which are only registered */
+    atomic_size_t command_bytes; /* of claims of commands that are alive */
+    char **sends_to;             /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];

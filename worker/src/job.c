@@ -40,6 +40,7 @@ void share_drop(claim_share *share)
 {
     if (atomic_fetch_sub(&share->users, 1) > 1)
         return;
+    atomic_fetch_sub(share->counted, cb_claim_bytes(share->claim));
     cb_claim_free(share->claim);
     free(share);
 }

@@ -21,6 +21,7 @@ struct served;
 /* A claim that lives as long as one of its commands. */
 typedef struct {
     cb_claim *claim;
+    atomic_size_t *counted; /* where its bytes are counted while it lives */
     atomic_size_t users;
 } claim_share;
 

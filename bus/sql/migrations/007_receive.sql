@@ -209,9 +209,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT start_batches.domain, 'BATCH_STARTED', jsonb_build_object('batch_id', s.batch_id) FROM started s
 $$;
 
+-- What it reads is bounded: commands with claim_bytes of text together, and one more; the rest is put back as it was, and a
+-- row with the event MORE says so. A command whose lease ran out is due since then, and comes after those that were due
+-- before: it runs again as soon as one that was sent at that moment would.
 CREATE FUNCTION commandbus.receive(domain text, worker text, quantity integer, vt_seconds double precision DEFAULT 30,
     default_max_attempts integer DEFAULT 3, default_timeout_seconds integer DEFAULT 30,
-    after timestamptz DEFAULT '-infinity')
+    after timestamptz DEFAULT '-infinity', claim_bytes bigint DEFAULT 33554432)
 RETURNS TABLE (event text, command_id uuid, msg_id bigint, lease_no bigint, attempt integer, max_attempts integer,
                timeout_seconds integer, command_type text, correlation_id uuid, reply_to text, batch_id uuid,
                waited_us bigint, visible_at timestamptz, headers jsonb, data jsonb)
@@ -228,10 +231,13 @@ DECLARE
     taken     record;
     served    integer;
     expires   boolean;
+    large     boolean; -- as many as we take, each as long as may be, are more than claim_bytes: count them
+    left_over bigint[];
+    put_back  bigint[];
 BEGIN
     IF (quantity > 0 AND vt_seconds > 0 AND vt_seconds <= 86400 AND default_max_attempts > 0 AND default_timeout_seconds > 0
-        AND worker <> '' AND after IS NOT NULL) IS NOT TRUE THEN
-        PERFORM commandbus.refuse('INVALID_DATA', 'quantity, default_max_attempts and default_timeout_seconds must be '
+        AND worker <> '' AND after IS NOT NULL AND claim_bytes > 0) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'quantity, default_max_attempts, default_timeout_seconds and claim_bytes must be '
             'positive, vt_seconds at most a day, and worker a name', 'Correct the call; nothing was claimed.');
     END IF;
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -256,15 +262,18 @@ BEGIN
     IF taken.msg_ids IS NULL THEN
         RETURN;
     END IF;
+    large := quantity::bigint * known.payload_limit > claim_bytes;
     expires := statement_timestamp() >= commandbus.reclaims_from(receive.vt_seconds);
 
     RETURN QUERY
     WITH held AS MATERIALIZED (
-        SELECT c.*, t.visible_at
+        SELECT c.*, t.visible_at, t.msg_id
         FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
         -- LATERAL: one look-up a message, whatever the planner thinks of a table it saw empty.
         CROSS JOIN LATERAL (
-            SELECT c.ctid AS place, c.status, c.lease_owner, c.lease_until FROM commandbus.command_metadata c
+            SELECT c.ctid AS place, c.status, c.lease_owner, c.lease_until,
+                   CASE WHEN large THEN commandbus.json_bytes(c.data) + commandbus.json_bytes(c.headers) ELSE 0 END AS bytes
+            FROM commandbus.command_metadata c
             WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
               AND (c.status = 'PENDING'
                    OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
@@ -272,13 +281,16 @@ BEGIN
               AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
             LIMIT 1 FOR UPDATE OF c SKIP LOCKED
         ) c
+    ), counted AS (
+        SELECT h.*, sum(h.bytes) OVER (ORDER BY h.visible_at, h.msg_id ROWS UNBOUNDED PRECEDING) - h.bytes AS bytes_before
+        FROM held h
     ), claimed AS (
         UPDATE commandbus.command_metadata c
         SET status = 'IN_PROGRESS', attempts = c.attempts + 1, lease_no = c.lease_no + 1,
             lease_owner = receive.worker, lease_until = lease_end, updated_at = statement_timestamp(),
             max_attempts = coalesce(c.max_attempts, receive.default_max_attempts),
             timeout_seconds = coalesce(c.timeout_seconds, receive.default_timeout_seconds)
-        FROM held WHERE c.ctid = held.place
+        FROM counted held WHERE c.ctid = held.place AND held.bytes_before < claim_bytes
         RETURNING c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds, c.command_type,
                   c.correlation_id, c.reply_to, c.batch_id, held.visible_at, c.headers, c.data,
                   held.status AS former_status, held.lease_owner AS former_owner, held.lease_until AS former_until
@@ -309,15 +321,34 @@ BEGIN
     GET DIAGNOSTICS served = ROW_COUNT;
 
     IF served < cardinality(taken.msg_ids) THEN
-        RETURN QUERY
-        SELECT s.event, s.command_id, s.msg_id, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::text,
-               NULL::uuid, NULL::text, NULL::uuid, NULL::bigint, NULL::timestamptz, NULL::jsonb, NULL::jsonb
-        FROM commandbus.sort_out_messages(receive.domain, receive.worker, ARRAY(
+        left_over := ARRAY(
             SELECT t.msg_id FROM unnest(taken.msg_ids) t(msg_id)
             WHERE NOT EXISTS (SELECT FROM commandbus.command_metadata c
                               WHERE c.msg_id = t.msg_id AND c.domain = receive.domain AND c.status = 'IN_PROGRESS'
                                 AND c.lease_owner = receive.worker AND c.lease_until = lease_end)
-            ORDER BY 1), vt_seconds, default_max_attempts) s;
+            ORDER BY 1);
+        -- What the claim had no room for keeps its place in the queue.
+        IF large AND (SELECT sum(c.bytes) FROM unnest(taken.msg_ids) t(msg_id) CROSS JOIN LATERAL (
+                SELECT commandbus.json_bytes(c.data) + commandbus.json_bytes(c.headers) AS bytes
+                FROM commandbus.command_metadata c
+                WHERE c.msg_id = t.msg_id AND c.domain = receive.domain AND t.msg_id <> ALL (left_over) LIMIT 1
+            ) c) >= claim_bytes THEN
+            put_back := ARRAY(SELECT l FROM unnest(left_over) l WHERE EXISTS (
+                SELECT FROM commandbus.command_metadata c
+                WHERE c.msg_id = l AND c.domain = receive.domain AND c.status = 'PENDING'));
+            left_over := ARRAY(SELECT l FROM unnest(left_over) l WHERE l <> ALL (put_back) ORDER BY 1);
+            EXECUTE format('UPDATE pgmq.%I q SET vt = t.visible_at, read_ct = q.read_ct - 1 '
+                           'FROM unnest($1, $2) t(msg_id, visible_at) WHERE q.msg_id = t.msg_id AND t.msg_id = ANY ($3)',
+                           'q_' || receive.domain || '__commands')
+            USING taken.msg_ids, taken.visible_at, put_back;
+            RETURN QUERY
+            SELECT 'MORE', NULL::uuid, NULL::bigint, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::text,
+                   NULL::uuid, NULL::text, NULL::uuid, NULL::bigint, NULL::timestamptz, NULL::jsonb, NULL::jsonb;
+        END IF;
+        RETURN QUERY
+        SELECT s.event, s.command_id, s.msg_id, NULL::bigint, NULL::integer, NULL::integer, NULL::integer, NULL::text,
+               NULL::uuid, NULL::text, NULL::uuid, NULL::bigint, NULL::timestamptz, NULL::jsonb, NULL::jsonb
+        FROM commandbus.sort_out_messages(receive.domain, receive.worker, left_over, vt_seconds, default_max_attempts) s;
     END IF;
 
     IF EXISTS (SELECT FROM commandbus.batch b WHERE b.status = 'PENDING' AND b.domain = receive.domain) THEN

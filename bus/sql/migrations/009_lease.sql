@@ -279,6 +279,7 @@ RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalo
 DECLARE
     queue    text := (commandbus.known_domain(keep_messages.domain)).domain || '__commands';
     at_once  constant integer := 1000;
+    touched  boolean;
     restored bigint;
 BEGIN
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue)), 'INSERT') IS NOT TRUE THEN
@@ -289,12 +290,15 @@ BEGIN
     DELETE FROM commandbus.touched_queue t WHERE t.ctid = ANY (ARRAY(
         SELECT o.ctid FROM commandbus.touched_queue o
         WHERE o.queue_name = queue FOR UPDATE SKIP LOCKED));
-    IF NOT FOUND AND NOT commandbus.take_turn('messages of ' || queue, every_seconds) THEN
+    touched := FOUND;
+    IF NOT touched AND NOT commandbus.take_turn('messages of ' || queue, every_seconds) THEN
         RETURN;
     END IF;
     RETURN QUERY SELECT r FROM commandbus.restore_messages(keep_messages.domain, at_once) r;
     GET DIAGNOSTICS restored = ROW_COUNT;
-    IF restored >= at_once THEN -- there are more
+    -- There are more, or somebody held one of them.
+    IF restored >= at_once
+       OR (touched AND EXISTS (SELECT FROM commandbus.restore_messages(keep_messages.domain, 1, true))) THEN
         INSERT INTO commandbus.touched_queue (queue_name) VALUES (queue);
     END IF;
 END

@@ -83,23 +83,46 @@ BEGIN
 END
 $$;
 
--- Lays the places of a domain anew, for another limit: one for each handler that runs or may run, the
--- rest free. Nobody claims meanwhile. Under the locks of the commands in progress: a settle or an extend
--- that comes later sees the limit and the new places, one that came before has ended when we look.
-CREATE FUNCTION commandbus.relay_places(domain text, fleet_limit integer) RETURNS void
+-- The commands of a domain that are in progress; for whoever keeps claims from coming. By way of the queue, where each has
+-- a message that was read or is not due, and there are few of them. Not while messages are missing that somebody took
+-- out by hand: then the whole table is looked through, which takes seconds for a million commands. (An index on what is
+-- in progress would cost every claim and every settle its HOT update.)
+CREATE FUNCTION commandbus.commands_in_progress(domain text) RETURNS uuid[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    candidates bigint[];
-    highest    integer;
+    queue   text := commands_in_progress.domain || '__commands';
+    ids     uuid[];
+    touched boolean;
 BEGIN
-    -- By way of the queue: what is in progress has a message that was read, and there are few.
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || relay_places.domain || '__commands')), 'SELECT') THEN
-        EXECUTE format('SELECT array_agg(msg_id ORDER BY msg_id) FROM pgmq.%I WHERE read_ct > 0',
-                       'q_' || relay_places.domain || '__commands') INTO candidates;
+    -- One statement: restore_messages() gives a message back and forgets the touch in one transaction.
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue)), 'SELECT') THEN
+        EXECUTE format('SELECT ARRAY(SELECT c.command_id FROM pgmq.%I q CROSS JOIN LATERAL ('
+                       '        SELECT c.command_id FROM commandbus.command_metadata c '
+                       '        WHERE c.msg_id = q.msg_id AND c.domain = $1 AND c.status = ''IN_PROGRESS'' LIMIT 1) c '
+                       '    WHERE q.read_ct > 0 OR q.vt > statement_timestamp() ORDER BY q.msg_id), '
+                       'EXISTS (SELECT FROM commandbus.touched_queue t WHERE t.queue_name = $2)', 'q_' || queue)
+        INTO ids, touched USING commands_in_progress.domain, queue;
     END IF;
-    PERFORM FROM unnest(candidates) m(msg_id) CROSS JOIN LATERAL (
+    IF touched IS NOT FALSE THEN
+        ids := ARRAY(SELECT c.command_id FROM commandbus.command_metadata c
+                     WHERE c.status = 'IN_PROGRESS' AND c.domain = commands_in_progress.domain ORDER BY c.msg_id);
+    END IF;
+    RETURN ids;
+END
+$$;
+
+-- Lays the places of a domain anew, for another limit: one for each handler that runs or may run, the
+-- rest free. Nobody claims meanwhile, so nothing is in progress but what of these commands still is. Under
+-- their locks: a settle or an extend that comes later sees the limit and the new places, one that came
+-- before has ended when we look.
+CREATE FUNCTION commandbus.relay_places(domain text, fleet_limit integer, command_ids uuid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    highest integer;
+BEGIN
+    PERFORM FROM unnest(command_ids) i(command_id) CROSS JOIN LATERAL (
         SELECT FROM commandbus.command_metadata c
-        WHERE c.msg_id = m.msg_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS' FOR SHARE OF c
+        WHERE c.command_id = i.command_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS' FOR SHARE OF c
     ) c;
 
     -- Whoever changes a place just now is waited for, so that `before` is what it left. Holders whose command
@@ -110,9 +133,9 @@ BEGIN
     ), running AS MATERIALIZED (
         SELECT c.command_id, c.lease_no, c.lease_owner AS worker, c.timeout_seconds,
                c.lease_until + make_interval(secs => c.timeout_seconds) AS held_until
-        FROM unnest(candidates) m(msg_id) CROSS JOIN LATERAL (
+        FROM unnest(command_ids) i(command_id) CROSS JOIN LATERAL (
             SELECT c.* FROM commandbus.command_metadata c
-            WHERE c.msg_id = m.msg_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS' LIMIT 1
+            WHERE c.command_id = i.command_id AND c.domain = relay_places.domain AND c.status = 'IN_PROGRESS'
         ) c
     ), holder AS (
         SELECT r.* FROM running r WHERE relay_places.fleet_limit > 0
@@ -140,8 +163,9 @@ $$;
 CREATE FUNCTION commandbus.set_fleet_limit(domain text, fleet_limit integer) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
-    before integer := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
-    until  timestamptz;
+    before  integer := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+    running uuid[];
+    until   timestamptz;
 BEGIN
     IF (fleet_limit >= 0) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('a fleet limit is 0 (none) or more, not %s', fleet_limit),
@@ -158,13 +182,14 @@ BEGIN
     BEGIN
         PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.claims.' || set_fleet_limit.domain, 0));
         before := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+        running := commandbus.commands_in_progress(set_fleet_limit.domain);
         until := clock_timestamp() + interval '3 seconds';
         WHILE before <> fleet_limit LOOP
             -- Who waits for a row here holds others that an extend or a settle may meet. SKIP LOCKED does wait when the
             -- row was updated a moment ago: so let go of all of them soon, long before that is a deadlock.
             BEGIN
                 PERFORM set_config('lock_timeout', '100ms', true);
-                PERFORM commandbus.relay_places(set_fleet_limit.domain, set_fleet_limit.fleet_limit);
+                PERFORM commandbus.relay_places(set_fleet_limit.domain, set_fleet_limit.fleet_limit, running);
                 EXIT;
             EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                 IF clock_timestamp() > until THEN

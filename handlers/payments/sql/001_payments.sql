@@ -57,7 +57,8 @@ FOR EACH ROW WHEN (NEW.domain = 'payments' AND commandbus.is_terminal(NEW.status
 EXECUTE FUNCTION payments.end_with_process();
 
 -- A process takes a payment up: PROCESSING. Who starts a process without submitting a payment first gets its row now.
--- A payment belongs to one process, which pays what was submitted and nothing else. One whose process is at its end is taken
+-- A payment belongs to the process of the same id, which pays what was submitted and nothing else: whoever starts a process
+-- chooses its state, and would take another payment's id before that one begins. One whose process is at its end is taken
 -- up by nobody, also not by a step that was slow and is repeated elsewhere: the lock keeps the process from ending meanwhile.
 CREATE FUNCTION payments.begin(
     payment_id uuid, process_id uuid, debit_account text, credit_account text, debit_amount numeric,
@@ -68,6 +69,9 @@ DECLARE
     found payments.payment;
     ended boolean;
 BEGIN
+    IF begin.payment_id <> begin.process_id THEN
+        RAISE EXCEPTION 'the payment belongs to another process' USING ERRCODE = 'unique_violation';
+    END IF;
     SELECT commandbus.is_terminal(p.status) INTO ended
     FROM commandbus.process p WHERE p.process_id = begin.process_id FOR SHARE;
     IF ended THEN
