@@ -23,7 +23,16 @@ static const char *origin_of(const config *c, const config_key *key, const char 
 
     if (file && (!said || file->layer > said->layer))
         return file->key->path;
+    if (!said && key->fallback && config_who_said(c, key->fallback, NULL))
+        return key->fallback;
     return said ? said->origin : "default";
+}
+
+/* Nobody has said it, and what then counts is not the configuration's to know. */
+static bool is_left_open(const config *c, const config_key *key, const char *name)
+{
+    return !key->initial && key->type != KEY_TEXT && key->type != KEY_NAMES &&
+           !config_who(c, key, name);
 }
 
 /* The value as it may be seen. What a set's settings are we do not know: their names tell. */
@@ -54,7 +63,7 @@ static void each_row(const config *c, row_fn *fn, void *arg)
                 char path[KEY_PATH_SIZE];
                 if (key_section(key) != section)
                     continue;
-                json_object *value = shown(key, name, item);
+                json_object *value = is_left_open(c, key, name) ? NULL : shown(key, name, item);
                 fn(key_path(key, name, path, sizeof path), key, value, origin_of(c, key, name),
                    arg);
                 json_object_put(value);
@@ -144,9 +153,10 @@ static void add_row(const char *path, const config_key *key, json_object *value,
 {
     json_object *row = json_object_new_object();
 
-    (void)key;
     json_object_object_add(row, "key", json_object_new_string(path));
     json_object_object_add(row, "value", json_object_get(value));
+    if (!value)
+        json_object_object_add(row, "without", json_object_new_string(key->without));
     json_object_object_add(row, "origin", json_object_new_string(origin));
     json_object_array_add(arg, row);
 }
