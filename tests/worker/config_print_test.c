@@ -140,7 +140,7 @@ Test(print, shows_what_counts_where_a_step_says_nothing)
     char *text = printed(c, false), *json = printed(c, true);
 
     expect_line(text, "command-steps.s.timeout", "5s", "--set");
-    expect_line(text, "command-steps.t.wait-timeout", "0", "--set");
+    expect_line(text, "command-steps.t.wait-timeout", "0s", "--set");
     static const char *const open[][2] = {
         { "command-steps.s.domain", "the code's" },
         { "command-steps.s.command-type", "the code's" },

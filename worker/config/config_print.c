@@ -9,8 +9,16 @@
 #include "config_store.h"
 #include "keys_value.h"
 
-typedef void row_fn(const char *path, const config_key *key, json_object *value, const char *origin,
-                    void *arg);
+/* One row; `overruled` is why the value has no effect, or NULL. */
+typedef struct {
+    const char *path;
+    const config_key *key;
+    json_object *value;
+    const char *origin;
+    const char *overruled;
+} config_row;
+
+typedef void row_fn(const config_row *row, void *arg);
 
 static const char *origin_of(const config *c, const config_key *key, const char *item)
 {
@@ -64,7 +72,9 @@ static void each_row(const config *c, row_fn *fn, void *arg)
                 if (key_section(key) != section)
                     continue;
                 json_object *value = is_left_open(c, key, name) ? NULL : shown(key, name, item);
-                fn(key_path(key, name, path, sizeof path), key, value, origin_of(c, key, name),
+                const config_said *said = config_who(c, key, name);
+                fn(&(config_row){ key_path(key, name, path, sizeof path), key, value,
+                                  origin_of(c, key, name), said ? said->overruled : NULL },
                    arg);
                 json_object_put(value);
             }
@@ -103,29 +113,27 @@ static void write_text(json_object *value, const config_key *key, char *out, siz
     flatten(out);
 }
 
-static void measure_row(const char *path, const config_key *key, json_object *value,
-                        const char *origin, void *arg)
+static void measure_row(const config_row *row, void *arg)
 {
     table *t = arg;
     char text[512];
 
-    (void)origin;
-    write_text(value, key, text, sizeof text);
-    if ((int)strlen(path) > t->path)
-        t->path = (int)strlen(path);
+    write_text(row->value, row->key, text, sizeof text);
+    if ((int)strlen(row->path) > t->path)
+        t->path = (int)strlen(row->path);
     /* A long URL does not push the origins of all others out of sight. */
     if ((int)strlen(text) > t->value && strlen(text) <= 40)
         t->value = (int)strlen(text);
 }
 
-static void print_row(const char *path, const config_key *key, json_object *value,
-                      const char *origin, void *arg)
+static void print_row(const config_row *row, void *arg)
 {
     const table *t = arg;
     char text[512];
 
-    write_text(value, key, text, sizeof text);
-    fprintf(t->out, "%-*s  %-*s  %s\n", t->path, path, t->value, text, origin);
+    write_text(row->value, row->key, text, sizeof text);
+    fprintf(t->out, "%-*s  %-*s  %s%s%s\n", t->path, row->path, t->value, text, row->origin,
+            row->overruled ? "; ignored: " : "", row->overruled ? row->overruled : "");
 }
 
 static void print_limits(const config *c, FILE *out)
@@ -148,17 +156,18 @@ static void print_limits(const config *c, FILE *out)
     }
 }
 
-static void add_row(const char *path, const config_key *key, json_object *value, const char *origin,
-                    void *arg)
+static void add_row(const config_row *row, void *arg)
 {
-    json_object *row = json_object_new_object();
+    json_object *o = json_object_new_object();
 
-    json_object_object_add(row, "key", json_object_new_string(path));
-    json_object_object_add(row, "value", json_object_get(value));
-    if (!value)
-        json_object_object_add(row, "without", json_object_new_string(key->without));
-    json_object_object_add(row, "origin", json_object_new_string(origin));
-    json_object_array_add(arg, row);
+    json_object_object_add(o, "key", json_object_new_string(row->path));
+    json_object_object_add(o, "value", json_object_get(row->value));
+    if (!row->value)
+        json_object_object_add(o, "without", json_object_new_string(row->key->without));
+    json_object_object_add(o, "origin", json_object_new_string(row->origin));
+    if (row->overruled)
+        json_object_object_add(o, "ignored", json_object_new_string(row->overruled));
+    json_object_array_add(arg, o);
 }
 
 static json_object *limits_json(const config *c)

@@ -153,6 +153,16 @@ const config_said *config_who_said(const config *c, const char *pattern, const c
     return key ? find_said(c, key, item) : NULL;
 }
 
+bool config_overrule(config *c, const char *pattern, const char *item, const char *why)
+{
+    config_said *said = find_said(c, key_named(pattern), item);
+
+    if (!said || said->overruled)
+        return false;
+    said->overruled = why;
+    return true;
+}
+
 static bool add_said(config *c, const config_key *key, const char *item, config_said **ret)
 {
     struct config_origins *o = c->origins;
