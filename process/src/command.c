@@ -144,9 +144,7 @@ bool command_has_ended(const record *r)
 void command_await_lost(cb_process *p, record *r)
 {
     command_cancel(p, r);
-    r->timeout_at = 0;
-    r->timeout_ms = lost_reply_ms;
-    r->dirty = true;
+    record_set_timeout(r, lost_reply_ms);
 }
 
 void command_consume(cb_process *p, const record *r)

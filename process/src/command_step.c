@@ -18,14 +18,14 @@ void command_route(const cb_process *p, command_call *c)
     o->command_type = r->command_type ? r->command_type : o->command_type;
     o->timeout_seconds = r->timeout_seconds > 0 ? r->timeout_seconds : o->timeout_seconds;
     o->max_attempts = r->max_attempts > 0 ? r->max_attempts : o->max_attempts;
-    o->wait_timeout_ms = r->wait_timeout_ms > 0 ? r->wait_timeout_ms : o->wait_timeout_ms;
+    o->wait_timeout_ms = r->wait_timeout_ms != 0 ? r->wait_timeout_ms : o->wait_timeout_ms;
 }
 
-/* 0: it may take for ever. */
-static int64_t wait_ms(const cb_process *p, const command_call *c)
+/* 0: until the deadline of the process, if it has one. The type's timeout is for its responses: a queue that
+ * is deep slows processes down, it does not end them. */
+static int64_t wait_ms(const command_call *c)
 {
-    return c->options.wait_timeout_ms > 0 ? c->options.wait_timeout_ms
-                                          : type_wait_timeout_ms(p->type);
+    return c->options.wait_timeout_ms > 0 ? c->options.wait_timeout_ms : 0;
 }
 
 static cb_flow wait_for_reply(cb_process *p, const record *r)
@@ -53,8 +53,7 @@ static cb_flow send(cb_process *p, record *r, const command_call *c)
         !record_set_text(&r->command_type, o->command_type) ||
         !command_send(p, r, "command", data, o->max_attempts, o->timeout_seconds))
         return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
-    r->timeout_at = 0;
-    r->timeout_ms = wait_ms(p, c);
+    record_set_timeout(r, wait_ms(c));
     return wait_for_reply(p, r);
 }
 
@@ -157,10 +156,8 @@ static cb_flow still_out(cb_process *p, record *r, const command_call *c)
                         "command step '%s' got no final reply in time from command %s", c->name,
                         r->command_id.text);
     }
-    if (r->timeout_at == 0 && r->timeout_ms == 0) { /* an operator has given it new time */
-        r->timeout_ms = wait_ms(p, c);
-        r->dirty = true;
-    }
+    if (r->timeout_at == 0 && r->timeout_ms == 0 && wait_ms(c) > 0)
+        record_set_timeout(r, wait_ms(c)); /* an operator has given it new time */
     return wait_for_reply(p, r);
 }
 

@@ -190,10 +190,9 @@ static void begin_anew(record *r, const inbox_item *request)
     if (!r || (r->status == RECORD_STARTED && !knows_of_lost_attempt(request)))
         return;
     r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
-    r->timeout_at = 0;
+    record_set_timeout(r, 0); /* whoever waits gives it its time */
     if (r->status == RECORD_STARTED)
         r->status = RECORD_RETRY;
-    r->dirty = true;
 }
 
 static void retry(cb_process *p, inbox_item *request)

@@ -144,6 +144,7 @@ static void settled(cb_process *p)
     for (size_t i = 0; i < p->n_records; i++) {
         p->records[i].dirty = false;
         p->records[i].timeout_ms = 0;
+        p->records[i].untimed = false;
     }
     size_t left = 0;
     for (size_t i = 0; i < p->n_inbox; i++) {

@@ -71,10 +71,8 @@ static void wait_for_outcome(cb_process *p, record *r)
         json_object_object_add(p->leaving, "asked", json_object_new_boolean(true));
         r->timeout_at = 0;
     }
-    if (r->timeout_at == 0) {
-        r->timeout_ms = outcome_wait_ms;
-        r->dirty = true;
-    }
+    if (r->timeout_at == 0)
+        record_set_timeout(r, outcome_wait_ms);
     p->status = type_reply_status(p->type->type);
     record_set_text(&p->error_code, leaving_text(p, "code"));
     record_set_text(&p->error_message, leaving_text(p, "message"));

@@ -59,6 +59,14 @@ bool record_set_text(char **to, const char *value)
     return true;
 }
 
+void record_set_timeout(record *r, int64_t ms)
+{
+    r->timeout_at = 0;
+    r->timeout_ms = ms;
+    r->untimed = ms == 0;
+    r->dirty = true;
+}
+
 void record_drop_result(record *r)
 {
     json_object_put(r->result);
@@ -158,7 +166,7 @@ static void write_command(json_object *o, const record *r)
         put_int(o, "send_no", r->send_no);
     if (r->during > 0)
         put_int(o, "during", r->during);
-    if (r->timeout_ms > 0)
+    if (r->timeout_ms > 0 || r->untimed)
         put_int(o, "timeout_ms", r->timeout_ms);
 }
 

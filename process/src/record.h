@@ -44,6 +44,7 @@ typedef struct {
     char *domain, *command_type;
     int64_t timeout_at; /* moment, 0: none, or not known yet */
     int64_t timeout_ms; /* to be set by the next settle, 0: leave it */
+    bool untimed;       /* … or to be taken away by it */
     double took_ms;     /* < 0: none */
     char *error_code, *error_message;
     json_object *result, *opening, *patch, *owes;
@@ -70,6 +71,8 @@ typedef struct {
 
 void record_done(record *r);
 bool record_set_text(char **to, const char *value);
+/* So long from the next settle on; 0: without end, also if it had a timeout before. */
+void record_set_timeout(record *r, int64_t ms);
 /* What was too much must not be written. */
 void record_drop_result(record *r);
 

@@ -161,11 +161,10 @@ static json_object *member(const record *r, const char *key)
     return value;
 }
 
-static int64_t wait_ms(const cb_process *p, const record *r)
+/* 0: without end. A queue that is only deep is no reason to ask a person to undo it. */
+static int64_t wait_ms(const record *r)
 {
-    int64_t said = json_object_get_int64(member(r, "wait_timeout_ms"));
-
-    return said > 0 ? said : type_wait_timeout_ms(p->type);
+    return json_object_get_int64(member(r, "wait_timeout_ms"));
 }
 
 static void send_payment(cb_process *p, record *payment, const record *r)
@@ -179,8 +178,7 @@ static void send_payment(cb_process *p, record *payment, const record *r)
         failed(p, payment, "no memory");
         return;
     }
-    payment->timeout_at = 0;
-    payment->timeout_ms = wait_ms(p, r);
+    record_set_timeout(payment, wait_ms(r));
     wait_for_payment(p, payment);
 }
 
@@ -203,10 +201,8 @@ static void payment_is_out(cb_process *p, record *payment, const record *r)
         failed(p, payment, "its command has sent no final reply in time");
         return;
     }
-    if (payment->timeout_at == 0 && payment->timeout_ms == 0) { /* new time, by an operator */
-        payment->timeout_ms = wait_ms(p, r);
-        payment->dirty = true;
-    }
+    if (payment->timeout_at == 0 && payment->timeout_ms == 0 && wait_ms(r) > 0)
+        record_set_timeout(payment, wait_ms(r)); /* new time, by an operator */
     wait_for_payment(p, payment);
 }
 

@@ -73,19 +73,22 @@ static bool check_type(const cb_process_type *type, cb_error *e)
            (!type->manager || manager_check(type, e));
 }
 
+/* NULL for the one of all types. */
 static const cb_type_setting *setting_of(const cb_type_setting *settings, size_t n,
                                          const char *type)
 {
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(settings[i].process_type, type) == 0)
+        const char *of = settings[i].process_type;
+        if (type ? of && strcmp(of, type) == 0 : !of)
             return &settings[i];
     }
     return NULL;
 }
 
-static void add(cb_process_types *all, const cb_process_type *type, const cb_type_setting *setting)
+static void add(cb_process_types *all, const cb_process_type *type, const cb_type_setting *setting,
+                const cb_type_setting *common)
 {
-    all->entries[all->n] = (type_entry){ type, setting };
+    all->entries[all->n] = (type_entry){ type, setting, common };
     all->kinds[all->n] = (cb_process_kind){
         .process_type = type->name,
         .domain = type->domain,
@@ -117,7 +120,8 @@ bool cb_process_types_open(const cb_process_type *const *types, size_t n,
             return false;
         if (types_find(all, types[i]->name))
             return cb_fail(e, CB_MISUSE, "process type '%s' is there twice", types[i]->name);
-        add(all, types[i], setting_of(settings, n_settings, types[i]->name));
+        add(all, types[i], setting_of(settings, n_settings, types[i]->name),
+            setting_of(settings, n_settings, NULL));
     }
     *ret = cb_process_types_take(&all);
     return true;
@@ -171,6 +175,8 @@ int64_t type_wait_timeout_ms(const type_entry *entry)
         return entry->setting->wait_timeout_ms;
     if (entry->type->wait_timeout_ms > 0)
         return entry->type->wait_timeout_ms;
+    if (entry->common && entry->common->wait_timeout_ms > 0)
+        return entry->common->wait_timeout_ms;
     return entry->type->manager ? 0 : default_wait_timeout_ms;
 }
 

@@ -7,6 +7,7 @@
 typedef struct {
     const cb_process_type *type;
     const cb_type_setting *setting; /* NULL: none */
+    const cb_type_setting *common;  /* of all types; NULL: none */
 } type_entry;
 
 struct cb_process_types {
@@ -21,7 +22,7 @@ struct cb_process_types {
 const type_entry *types_find(const cb_process_types *types, const char *name);
 const cb_step_route *types_route(const cb_process_types *types, const char *step);
 int type_version(const cb_process_type *type);
-/* 0: none; only a manager has none. */
+/* Of a wait for a response that says none. 0: none; only a manager has none. */
 int64_t type_wait_timeout_ms(const type_entry *entry);
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state);
 /* What a process that waits for the reply to a command is. */

@@ -26,7 +26,7 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
         return run_park(p, "WAIT_TIMEOUT", "Wait condition '%s' timed out", c->name);
     }
     if (r->timeout_at == 0)
-        r->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->type);
+        record_set_timeout(r, c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->type));
     p->status = "WAITING_FOR_ASYNC";
     run_wait_for(p, r);
     return call_leave(p, LEFT_WAITING);

@@ -33,7 +33,9 @@ WITH process AS (
                   p.tsq_at, p.wake_at)
     FROM process p
     WHERE p.is_over <> (p.completed_at IS NOT NULL) OR (p.status = 'WAITING_FOR_TSQ') <> (p.tsq_at IS NOT NULL)
-       OR (p.is_over OR p.status = 'WAITING_FOR_TSQ') <> (p.wake_at IS NULL)
+       OR ((p.is_over OR p.status = 'WAITING_FOR_TSQ') AND p.wake_at IS NOT NULL)
+       OR (p.wake_at IS NULL AND NOT (p.is_over OR p.status = 'WAITING_FOR_TSQ'
+                                      OR commandbus.awaits_reply(p.status, p.current_wait, p.execution_model, p.next_wait_timeout_at)))
        OR (p.status IN ('WAITING_FOR_TSQ', 'COMPENSATED', 'FAILED') AND p.error_code IS NULL)
        OR (p.status = 'COMPLETED' AND p.error_code IS NOT NULL)
     UNION ALL
@@ -64,7 +66,9 @@ WITH process AS (
     SELECT format('%s is %s and waits at %s without a timer', p.process_id, p.status, h.name)
     FROM history h JOIN process p USING (process_id)
     WHERE h.status = 'WAITING' AND p.status <> 'WAITING_FOR_TSQ'
-      AND (h.timeout_at IS NULL OR p.next_wait_timeout_at IS NULL OR p.wake_at > p.next_wait_timeout_at)
+      -- One that waits for a reply may do without; but what the record has the row has too.
+      AND ((h.timeout_at IS NULL AND h.command_id IS NULL) OR (h.timeout_at IS NULL) <> (p.next_wait_timeout_at IS NULL)
+           OR p.wake_at > p.next_wait_timeout_at)
     UNION ALL
     SELECT format('record %s of %s belongs to nobody', h.ordinal, h.process_id) FROM history h
     WHERE NOT EXISTS (SELECT FROM process p WHERE p.process_id = h.process_id)

@@ -192,7 +192,7 @@ Test(manager, without_a_timeout_it_waits_for_ever_and_with_one_not_longer) /* PM
     stage_close(&s);
 }
 
-Test(manager, a_type_may_say_a_timeout_for_all_its_steps) /* process.h */
+Test(manager, the_timeout_of_its_type_is_for_responses) /* process.h */
 {
     cb_process_type hasty = order_type;
     hasty.wait_timeout_ms = CB_SECONDS(5);
@@ -202,7 +202,7 @@ Test(manager, a_type_may_say_a_timeout_for_all_its_steps) /* process.h */
     stage_go(&s);
     stage_wait(&s, 6);
     stage_go(&s);
-    expect_status(&s, "WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT", id);
+    expect_status(&s, "WAITING_FOR_REPLY", id);
     stage_close(&s);
 }
 

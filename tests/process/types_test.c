@@ -116,3 +116,44 @@ Test(types, each_stands_once_and_is_registered_with_its_version) /* STP.1 */
     cr_expect_str_eq(kinds[1].reply_queue, "b__replies");
     cr_expect_eq(kinds[1].step_based, false);
 }
+
+static bool never(const void *state)
+{
+    (void)state;
+    return false;
+}
+
+static cb_flow waits(cb_process *p, void *state)
+{
+    (void)state;
+    CB_DO(cb_wait(p, "go", never));
+    return CB_DONE;
+}
+
+/* S0's global default-wait-timeout. */
+Test(types, without_a_wait_timeout_have_that_of_all_types)
+{
+    static const cb_process_type a = tale_type("A", waits, .version = 1),
+                                 b = tale_type("B", waits, .wait_timeout_ms = 7000),
+                                 c = tale_type("C", waits, .wait_timeout_ms = 7000);
+    const cb_process_type *all[] = { &a, &b, &c };
+    static const cb_type_setting settings[] = {
+        { .process_type = "C", .wait_timeout_ms = 9000 },
+        { .wait_timeout_ms = 5000 },
+    };
+    stage s = stage_open(all, 3, NULL, 0);
+    cb_error e;
+
+    cb_run_free(s.run);
+    cb_process_types_free(s.types);
+    cr_assert(cb_process_types_open(all, 3, NULL, 0, settings, 2, &s.types, &e), "%s", e.message);
+    cr_assert(cb_run_open(s.types, &s.run, &e), "%s", e.message);
+    for (size_t i = 0; i < 3; i++)
+        stage_start(&s, all[i]->name, "{}");
+    stage_go(&s);
+
+    expect_value(s.rig.sql, "A 00:00:05, B 00:00:07, C 00:00:09",
+                 "SELECT string_agg(concat_ws(' ', process_type, next_wait_timeout_at - updated_at), "
+                 "', ' ORDER BY process_type) FROM commandbus.process");
+    stage_close(&s);
+}

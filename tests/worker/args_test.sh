@@ -87,6 +87,22 @@ test_check_config_needs_no_database_and_no_handler_set() {
     lacks secret
 }
 
+# The payments set decides about its deadlines itself, by how far a payment is.
+test_a_deadline_action_that_the_code_overrules_is_told() {
+    local ignored=(--set domains.payments.enabled=true --set processes.PaymentStep.deadline-action=FAIL)
+
+    ends 0 "${ignored[@]}" --check-config
+    prints '^processes\.PaymentStep\.deadline-action  *FAIL  *--set; ignored: the code decides by the state$'
+    says 'warning: processes\.PaymentStep\.deadline-action is ignored: the code of PaymentStep decides'
+    ends 0 "${ignored[@]}" --check-config --json
+    jq -e '.keys[] | select(.key == "processes.PaymentStep.deadline-action") | .ignored == "the code decides by the state"' \
+        "$work/out" >/dev/null || fail "$(output)"
+    ends 3 "${ignored[@]}" --set handlers.payments.url=http://127.0.0.1:1 --set database.url=host=127.0.0.1\ port=1
+    says 'config\.warning .*deadline-action is ignored'
+    ends 0 "${serving[@]}" --set processes.Other.deadline-action=FAIL --check-config # not its code
+    is_silent
+}
+
 test_a_warning_of_the_configuration_does_not_stop_it() {
     COMMANDBUS_HTTP_PROT=1 ends 0 --check-config "${serving[@]}"
     says '^commandbus-worker: warning: .*COMMANDBUS_HTTP_PROT'

@@ -130,7 +130,7 @@ Test(environment, prefers_the_longest_end)
     OWNED(config) c = load(.env = { "COMMANDBUS_COMMAND_STEPS_BOOKFX_WAIT_TIMEOUT=2h" });
 
     cr_expect_eq(step_of(c, "bookFx")->wait_timeout, 7200);
-    cr_expect_eq(step_of(c, "bookFx")->timeout, 30);
+    cr_expect_eq(step_of(c, "bookFx")->timeout, 0);
 }
 
 Test(environment, warns_of_a_step_that_no_file_has)

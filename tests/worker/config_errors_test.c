@@ -157,14 +157,6 @@ Test(errors, of_too_many_slots_say_the_most)
                                     "domains.b.concurrent-messages=1", "domains.b.enabled=false" });
 }
 
-Test(errors, of_half_a_step_say_what_it_lacks)
-{
-    refused("command-steps.bookFx has no command-type",
-            .set = { "domains.fx.enabled=true", "command-steps.bookFx.domain=fx" });
-    refused("command-steps.bookFx has no domain",
-            .set = { "domains.fx.enabled=true", "command-steps.bookFx.command-type=BookFx" });
-}
-
 Test(errors, of_profiles_name_those_there_are)
 {
     write_file("commandbus.cfg", "");

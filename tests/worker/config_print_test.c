@@ -112,6 +112,77 @@ Test(print, gives_json_to_tools)
     free(text);
 }
 
+/* Asks the row of a key: "value|without|origin". */
+static void expect_row(const char *json, const char *key, const char *expected)
+{
+    json_object *all = json_tokener_parse(json), *keys = json_object_object_get(all, "keys");
+    char found[512] = "";
+
+    for (size_t i = 0; i < json_object_array_length(keys); i++) {
+        json_object *row = json_object_array_get_idx(keys, i);
+        const char *without = json_object_get_string(json_object_object_get(row, "without"));
+        if (strcmp(json_object_get_string(json_object_object_get(row, "key")), key) == 0)
+            snprintf(found, sizeof found, "%s|%s|%s",
+                     json_object_to_json_string(json_object_object_get(row, "value")),
+                     without ? without : "",
+                     json_object_get_string(json_object_object_get(row, "origin")));
+    }
+    cr_expect_str_eq(found, expected, "%s", key);
+    json_object_put(all);
+}
+
+/* What counts then is the code's or the domain's, and no value of ours. */
+Test(print, shows_what_counts_where_a_step_says_nothing)
+{
+    OWNED(config) c = load(.set = { "domains.fx.enabled=true", "command-steps.s.timeout=5s",
+                                    "command-steps.t.wait-timeout=0",
+                                    "processes.Type.reply-queue=a__replies" });
+    char *text = printed(c, false), *json = printed(c, true);
+
+    expect_line(text, "command-steps.s.timeout", "5s", "--set");
+    expect_line(text, "command-steps.t.wait-timeout", "0s", "--set");
+    static const char *const open[][2] = {
+        { "command-steps.s.domain", "the code's" },
+        { "command-steps.s.command-type", "the code's" },
+        { "command-steps.t.timeout", "the code's, else the domain's" },
+        { "command-steps.s.max-attempts", "the code's, else the domain's" },
+        { "command-steps.s.wait-timeout", "the code's, else until the deadline" },
+        { "processes.Type.deadline-action", "the code's" },
+        { "processes.Type.default-wait-timeout", "the code's, else worker.defaults" },
+        { "worker.defaults.default-wait-timeout", "1h; of a manager none" },
+    };
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
+        char row[256];
+        const char *line = strstr(text, open[i][0]);
+        cr_assert(line, "%s", open[i][0]);
+        snprintf(row, sizeof row, "(%s)", open[i][1]);
+        const char *value = strstr(line, row);
+        cr_expect(value && value < strchr(line, '\n'), "%.120s", line);
+        snprintf(row, sizeof row, "null|%s|default", open[i][1]);
+        expect_row(json, open[i][0], row);
+    }
+    free(text);
+    free(json);
+}
+
+/* S3's settings of a worker, once for all domains. */
+Test(print, shows_that_a_domain_has_it_from_the_defaults_of_all)
+{
+    OWNED(config) c =
+        load(.env = { "COMMANDBUS_WORKER_DEFAULTS_VISIBILITY_TIMEOUT=45s" },
+             .set = { "domains.fx.enabled=true", "domains.risk.visibility-timeout=20s" });
+    char *text = printed(c, false), *json = printed(c, true);
+
+    expect_line(text, "domains.fx.visibility-timeout", "45s", "worker.defaults.visibility-timeout");
+    expect_line(text, "domains.risk.visibility-timeout", "20s", "--set");
+    expect_line(text, "domains.fx.poll-interval", "1s", "default");
+    expect_line(text, "worker.defaults.visibility-timeout", "45s", "COMMANDBUS_WORKER_DEFAULTS");
+    expect_row(json, "domains.fx.visibility-timeout",
+               "\"45s\"||worker.defaults.visibility-timeout");
+    free(text);
+    free(json);
+}
+
 Test(print, shows_no_password)
 {
     char set[600];

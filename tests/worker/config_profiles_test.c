@@ -54,22 +54,47 @@ Test(profiles, the_multipurpose_worker_does_everything)
 }
 
 /* CFG.1 */
-Test(profiles, all_know_the_step_map)
+Test(profiles, of_payments_have_the_step_map)
 {
+    static const char *const profiles[] = { "payments-worker", "multipurpose-worker" };
     static const char *const expected[][3] = {
         { "bookFx", "fx", "BookFx" },
         { "bookRisk", "risk", "BookRisk" },
         { "submitPayment", "payments", "SubmitPayment" },
     };
-    OWNED(config) c = load(.dir = our_configuration(), .profiles = "payments-worker");
 
-    cr_expect_eq(c->n_steps, 3);
-    for (size_t i = 0; i < 3; i++) {
-        const config_step *s = step_of(c, expected[i][0]);
-        cr_expect_str_eq(s->domain, expected[i][1]);
-        cr_expect_str_eq(s->command_type, expected[i][2]);
-        cr_expect_eq(s->timeout, 30);
-        cr_expect_eq(s->max_attempts, 3);
+    for (size_t k = 0; k < 2; k++) {
+        OWNED(config) c = load(.dir = our_configuration(), .profiles = profiles[k]);
+        cr_expect_eq(c->n_steps, 3);
+        for (size_t i = 0; i < 3; i++) {
+            const config_step *s = step_of(c, expected[i][0]);
+            cr_expect_str_eq(s->domain, expected[i][1]);
+            cr_expect_str_eq(s->command_type, expected[i][2]);
+        }
+    }
+}
+
+/* A worker makes the queues of what its steps send to: those of payments are not everybody's. */
+Test(profiles, the_common_file_knows_nothing_of_payments)
+{
+    OWNED(config) c = load(.dir = our_configuration(), .profiles = "reporting-worker");
+
+    cr_expect_eq(c->n_steps, 0);
+    cr_expect_eq(c->n_domains, 1);
+    cr_expect_eq(c->n_processes, 0);
+}
+
+/* Of a key that others take for their default, the default is the same. */
+Test(profiles, a_default_of_all_domains_is_the_default_of_each)
+{
+    for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
+        const config_key *from = key->fallback ? key_named(key->fallback) : key;
+        cr_assert(from, "%s: there is no %s", key->path, key->fallback);
+        cr_expect_eq(from->type, key->type, "%s", key->path);
+        cr_expect_eq(from->min, key->min, "%s", key->path);
+        cr_expect_eq(from->max, key->max, "%s", key->path);
+        if (key->fallback)
+            cr_expect_str_eq(from->initial, key->initial, "%s", key->path);
     }
 }
 

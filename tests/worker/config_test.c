@@ -158,7 +158,6 @@ Test(config, reads_every_type_from_a_file)
     cr_expect_eq(c->keep_commands, 7 * 86400);
     cr_expect_str_eq(c->processes[0].name, "Payment");
     cr_expect_str_eq(c->processes[0].deadline_action, "COMPENSATE");
-    cr_expect_eq(c->processes[0].default_wait_timeout, 3600);
     cr_expect_str_eq(c->processes[0].reply_queue, "payments__replies");
 }
 
@@ -181,6 +180,40 @@ Test(config, fits_the_timeout_that_nobody_said_into_the_lease)
     cr_expect_eq(domain_of(shorter, "fx")->handler_timeout, 2);
     cr_expect_eq(domain_of(longer, "fx")->handler_timeout, 30);
     cr_expect_eq(domain_of(lease, "fx")->visibility_timeout, 90);
+}
+
+/* S3's WorkerSettings. */
+Test(config, takes_what_a_domain_does_not_say_from_the_defaults_of_all)
+{
+    write_file("a.cfg", "worker = { defaults = { concurrent-messages = 7; use-notify = false; }; };\n"
+                        "domains = { fx = { }; risk = { concurrent-messages = 2; }; };");
+
+    OWNED(config) c =
+        load(.profiles = "a", .env = { "COMMANDBUS_WORKER_DEFAULTS_POLL_INTERVAL=5s" },
+             .set = { "worker.defaults.visibility-timeout=2500ms", "domains.risk.use-notify=true" });
+    const config_domain *fx = domain_of(c, "fx"), *risk = domain_of(c, "risk");
+
+    cr_expect_eq(fx->concurrent_messages, 7);
+    cr_expect_eq(fx->concurrent_processes, 7);
+    cr_expect_eq(fx->visibility_timeout, 2.5);
+    cr_expect_eq(fx->handler_timeout, 2);
+    cr_expect_eq(fx->poll_interval, 5);
+    cr_expect(!fx->use_notify);
+    cr_expect_eq(risk->concurrent_messages, 2);
+    cr_expect_eq(risk->poll_interval, 5);
+    cr_expect(risk->use_notify);
+    cr_expect_eq(warned.n, 0, "%s", warned.last);
+}
+
+/* CONTRACT command-steps: the rest is the code's. */
+Test(config, asks_for_no_more_of_a_step_than_what_is_said)
+{
+    OWNED(config) c =
+        load(.set = { "domains.fx.enabled=true", "command-steps.bookFx.max-attempts=5" });
+
+    cr_expect_eq(step_of(c, "bookFx")->max_attempts, 5);
+    cr_expect_null(step_of(c, "bookFx")->domain);
+    cr_expect_null(step_of(c, "bookFx")->command_type);
 }
 
 Test(config, runs_as_many_processes_as_messages_unless_told)

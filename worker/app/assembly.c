@@ -93,7 +93,7 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     a->fleet_limits = calloc(c->n_domains + 1, sizeof *a->fleet_limits);
     a->sends_to = calloc(c->n_steps + 1, sizeof *a->sends_to);
     a->routes = calloc(c->n_steps + 1, sizeof *a->routes);
-    a->settings = calloc(c->n_processes + 1, sizeof *a->settings);
+    a->settings = calloc(c->n_processes + 2, sizeof *a->settings);
     return (a->sets && a->loaded && a->modules && a->domains && a->fleet_limits && a->sends_to &&
             a->routes && a->settings) ||
            cb_fail(e, CB_MEMORY, "out of memory");
@@ -120,11 +120,20 @@ static bool is_said(const config *c, const char *key, const char *name)
     return config_who_said(c, key, name) != NULL;
 }
 
+/* 0: the code's. */
+static int64_t route_wait_ms(const config *c, const config_step *s)
+{
+    if (!is_said(c, "command-steps.<s>.wait-timeout", s->name))
+        return 0;
+    return s->wait_timeout > 0 ? (int64_t)(s->wait_timeout * 1000) : -1;
+}
+
 static void fill_steps(assembly *a, const config *c)
 {
     for (size_t i = 0; i < c->n_steps; i++) {
         const config_step *s = &c->steps[i];
-        a->sends_to[i] = s->domain;
+        if (s->domain)
+            a->sends_to[a->n_sends_to++] = s->domain;
         a->routes[i] = (cb_step_route){
             .step = s->name,
             .domain = s->domain,
@@ -133,7 +142,7 @@ static void fill_steps(assembly *a, const config *c)
                 is_said(c, "command-steps.<s>.timeout", s->name) ? (int)s->timeout : 0,
             .max_attempts =
                 is_said(c, "command-steps.<s>.max-attempts", s->name) ? (int)s->max_attempts : 0,
-            .wait_timeout_ms = (int64_t)(s->wait_timeout * 1000),
+            .wait_timeout_ms = route_wait_ms(c, s),
         };
     }
 }
@@ -161,14 +170,17 @@ static void fill_settings(assembly *a, const config *c)
     for (size_t i = 0; i < c->n_processes; i++) {
         const config_process *p = &c->processes[i];
         bool waits = is_said(c, "processes.<Type>.default-wait-timeout", p->name);
-        bool acts = is_said(c, "processes.<Type>.deadline-action", p->name);
         a->settings[i] = (cb_type_setting){
             .process_type = p->name,
             .wait_timeout_ms = waits ? (int64_t)(p->default_wait_timeout * 1000) : 0,
-            .deadline_action = acts ? deadline_action(p->deadline_action) : NULL,
+            .deadline_action = p->deadline_action ? deadline_action(p->deadline_action) : NULL,
             .reply_queue = p->reply_queue,
         };
     }
+    a->n_settings = c->n_processes;
+    if (is_said(c, "worker.defaults.default-wait-timeout", NULL))
+        a->settings[a->n_settings++] =
+            (cb_type_setting){ .wait_timeout_ms = (int64_t)(c->default_wait_timeout * 1000) };
 }
 
 static void fill_worker(assembly *a, const config *c)
@@ -180,14 +192,14 @@ static void fill_worker(assembly *a, const config *c)
         .profile = *c->profile ? c->profile : NULL,
         .domains = a->domains,
         .sends_to = a->sends_to,
-        .n_sends_to = c->n_steps,
+        .n_sends_to = a->n_sends_to,
         .no_commands = !c->command_handlers,
         .no_processes = !c->process_execution,
         .no_replies = !c->reply_processing,
         .routes = a->routes,
         .n_routes = c->n_steps,
         .settings = a->settings,
-        .n_settings = c->n_processes,
+        .n_settings = a->n_settings,
         .reply_grace_seconds = exactly(c->reply_grace),
         .kill_grace_seconds = exactly(c->kill_grace),
         .unknown_type_grace_seconds = exactly(c->unknown_type_grace),

@@ -17,9 +17,11 @@ typedef struct {
     cb_worker_domain_options *domains;
     const cb_module **modules; /* of all domains, one after another */
     int *fleet_limits;
-    const char **sends_to;     /* targets of command steps */
-    cb_step_route *routes;     /* the same steps */
+    const char **sends_to; /* targets of command steps */
+    size_t n_sends_to;
+    cb_step_route *routes;     /* of every step that is configured */
     cb_type_setting *settings; /* of process types */
+    size_t n_settings;
     char keep_commands[ASSEMBLY_INTERVAL], keep_audit[ASSEMBLY_INTERVAL],
         keep_archives[ASSEMBLY_INTERVAL], keep_processes[ASSEMBLY_INTERVAL];
 } assembly;

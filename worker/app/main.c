@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "overruled.h"
 #include "replay.h"
 #include "serve.h"
 #include "warnings.h"
@@ -42,10 +43,12 @@ static ended configure(const options *o, const signals *s)
     cb_error e = { 0 };
     ended how;
 
-    if (config_load(&request, warnings_add, &w, &c, &e))
+    if (config_load(&request, warnings_add, &w, &c, &e)) {
+        overruled_find(c, warnings_add, &w);
         how = run(o, c, &w, s);
-    else
+    } else {
         how = refuse(&e);
+    }
     warnings_done(&w);
     return how;
 }

@@ -63,7 +63,7 @@ static bool open_api(app *a, api **ret, cb_error *e)
                                     .steps = parts->routes,
                                     .n_steps = a->config->n_steps,
                                     .settings = parts->settings,
-                                    .n_settings = a->config->n_processes },
+                                    .n_settings = parts->n_settings },
                     ret, e);
 }
 

@@ -32,21 +32,21 @@ typedef struct {
     size_t n_handlers;
 } config_domain;
 
-/* command-steps.<name>.* */
+/* command-steps.<name>.*; what nobody said is the code's: config_is_said tells. */
 typedef struct {
     char *name;
     char *domain;
     char *command_type;
     double timeout;
-    double wait_timeout; /* 0: the process's */
+    double wait_timeout; /* 0, said: until the deadline */
     int64_t max_attempts;
 } config_step;
 
-/* processes.<Type>.* */
+/* processes.<Type>.*, likewise. */
 typedef struct {
     char *name;
     double default_wait_timeout;
-    char *deadline_action; /* TSQ, COMPENSATE or FAIL */
+    char *deadline_action; /* TSQ, COMPENSATE or FAIL; NULL: the code's */
     char *reply_queue;     /* NULL: <domain>__replies */
 } config_process;
 
@@ -69,6 +69,12 @@ typedef struct {
     size_t n_processes;
     config_set_value *set_values;
     size_t n_set_values;
+    struct {
+        int64_t concurrent_messages;
+        double visibility_timeout, poll_interval;
+        bool use_notify;
+    } defaults; /* of domains; they have them already */
+    double default_wait_timeout;
     char *worker_name; /* never NULL after loading: host-pid */
     char *modules_dir;
     double shutdown_timeout, kill_grace, unknown_type_grace, reply_grace;

@@ -9,6 +9,7 @@
 #include "config_folder.h"
 #include "config_sources.h"
 #include "config_text.h"
+#include "keys_value.h"
 
 #define MOST_SLOTS      10000
 #define SECRET_LIMIT    (64 * 1024)
@@ -77,6 +78,32 @@ static bool find_modules(config *c, cb_error *e)
                        "worker.modules-dir is not set, and this program cannot tell "
                        "where it lies itself");
     return keep(&c->modules_dir, folder, e);
+}
+
+/* What an item does not say and has a place where it is said for all of them. */
+static bool fall_back(config *c, const config_key *key, cb_error *e)
+{
+    const config_key *from = key_named(key->fallback);
+    const config_section *section = key_section(key);
+    json_object *value = key_json(from, c);
+    bool good = true;
+
+    for (size_t i = 0; good && i < config_count(c, section); i++) {
+        void *item = config_at(c, section, i);
+        if (!config_who(c, key, config_item_name(section, item)))
+            good = key_parse(key, item, json_object_get_string(value), e);
+    }
+    json_object_put(value);
+    return good;
+}
+
+static bool fall_back_all(config *c, cb_error *e)
+{
+    for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
+        if (key->fallback && !fall_back(c, key, e))
+            return false;
+    }
+    return true;
 }
 
 /* A handler starts only with as much lease as it may take, so its timeout fits into the lease. What
@@ -171,17 +198,6 @@ static void check_set_values(const config_loader *l)
     }
 }
 
-static bool check_steps(const config *c, cb_error *e)
-{
-    for (size_t i = 0; i < c->n_steps; i++) {
-        const config_step *s = &c->steps[i];
-        if (!s->domain || !s->command_type)
-            return cb_fail(e, CB_MISUSE, "command-steps.%s has no %s: say where its command goes",
-                           s->name, s->domain ? "command-type" : "domain");
-    }
-    return true;
-}
-
 static bool is_loopback(const char *address)
 {
     unsigned char v4[4];
@@ -217,7 +233,7 @@ bool config_check(config_loader *l, cb_error *e)
                       c->database_url_file, e) &&
           read_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
                       c->listen_url_file, e) &&
-          name_worker(c, e) && find_modules(c, e) && check_steps(c, e) && check_domains(l, e)))
+          name_worker(c, e) && find_modules(c, e) && fall_back_all(c, e) && check_domains(l, e)))
         return false;
     check_set_values(l);
     check_routes(l);

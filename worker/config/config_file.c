@@ -101,6 +101,8 @@ bool config_unknown(const char *origin, const char *path, const config_section *
     char all[256] = "";
 
     for (size_t i = 0; !section && i < n_config_sections; i++) {
+        if (strchr(config_sections[i].name, '.'))
+            continue;
         nearest_offer(&nearest, config_sections[i].name);
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
                  config_sections[i].name);
@@ -133,12 +135,18 @@ static bool read_keys(file_reader *r, const config_setting_t *group, const confi
 {
     for (int i = 0; i < config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+        const config_section *within = item ? NULL : section_within(section, setting->name);
         const config_key *key = key_find(section, setting->name);
         char path[KEY_PATH_SIZE];
         const char *name = section->is_open ? path + strlen(section->name) + 1 : item;
 
         snprintf(path, sizeof path, "%s%s%.80s.%.60s", section->name, item ? "." : "",
                  item ? item : "", setting->name);
+        if (within) {
+            if (!need_group(r, setting, path, e) || !read_keys(r, setting, within, NULL, e))
+                return false;
+            continue;
+        }
         if (!key)
             return config_unknown(origin(r, setting), path, section, setting->name, e);
         if (!write_value(r, setting, key, path, e) ||

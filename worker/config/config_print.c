@@ -9,8 +9,16 @@
 #include "config_store.h"
 #include "keys_value.h"
 
-typedef void row_fn(const char *path, const config_key *key, json_object *value, const char *origin,
-                    void *arg);
+/* One row; `overruled` is why the value has no effect, or NULL. */
+typedef struct {
+    const char *path;
+    const config_key *key;
+    json_object *value;
+    const char *origin;
+    const char *overruled;
+} config_row;
+
+typedef void row_fn(const config_row *row, void *arg);
 
 static const char *origin_of(const config *c, const config_key *key, const char *item)
 {
@@ -23,7 +31,16 @@ static const char *origin_of(const config *c, const config_key *key, const char 
 
     if (file && (!said || file->layer > said->layer))
         return file->key->path;
+    if (!said && key->fallback && config_who_said(c, key->fallback, NULL))
+        return key->fallback;
     return said ? said->origin : "default";
+}
+
+/* Nobody has said it, and what then counts is not the configuration's to know. */
+static bool is_left_open(const config *c, const config_key *key, const char *name)
+{
+    return !key->initial && key->type != KEY_TEXT && key->type != KEY_NAMES &&
+           !config_who(c, key, name);
 }
 
 /* The value as it may be seen. What a set's settings are we do not know: their names tell. */
@@ -54,8 +71,10 @@ static void each_row(const config *c, row_fn *fn, void *arg)
                 char path[KEY_PATH_SIZE];
                 if (key_section(key) != section)
                     continue;
-                json_object *value = shown(key, name, item);
-                fn(key_path(key, name, path, sizeof path), key, value, origin_of(c, key, name),
+                json_object *value = is_left_open(c, key, name) ? NULL : shown(key, name, item);
+                const config_said *said = config_who(c, key, name);
+                fn(&(config_row){ key_path(key, name, path, sizeof path), key, value,
+                                  origin_of(c, key, name), said ? said->overruled : NULL },
                    arg);
                 json_object_put(value);
             }
@@ -94,29 +113,27 @@ static void write_text(json_object *value, const config_key *key, char *out, siz
     flatten(out);
 }
 
-static void measure_row(const char *path, const config_key *key, json_object *value,
-                        const char *origin, void *arg)
+static void measure_row(const config_row *row, void *arg)
 {
     table *t = arg;
     char text[512];
 
-    (void)origin;
-    write_text(value, key, text, sizeof text);
-    if ((int)strlen(path) > t->path)
-        t->path = (int)strlen(path);
+    write_text(row->value, row->key, text, sizeof text);
+    if ((int)strlen(row->path) > t->path)
+        t->path = (int)strlen(row->path);
     /* A long URL does not push the origins of all others out of sight. */
     if ((int)strlen(text) > t->value && strlen(text) <= 40)
         t->value = (int)strlen(text);
 }
 
-static void print_row(const char *path, const config_key *key, json_object *value,
-                      const char *origin, void *arg)
+static void print_row(const config_row *row, void *arg)
 {
     const table *t = arg;
     char text[512];
 
-    write_text(value, key, text, sizeof text);
-    fprintf(t->out, "%-*s  %-*s  %s\n", t->path, path, t->value, text, origin);
+    write_text(row->value, row->key, text, sizeof text);
+    fprintf(t->out, "%-*s  %-*s  %s%s%s\n", t->path, row->path, t->value, text, row->origin,
+            row->overruled ? "; ignored: " : "", row->overruled ? row->overruled : "");
 }
 
 static void print_limits(const config *c, FILE *out)
@@ -139,16 +156,18 @@ static void print_limits(const config *c, FILE *out)
     }
 }
 
-static void add_row(const char *path, const config_key *key, json_object *value, const char *origin,
-                    void *arg)
+static void add_row(const config_row *row, void *arg)
 {
-    json_object *row = json_object_new_object();
+    json_object *o = json_object_new_object();
 
-    (void)key;
-    json_object_object_add(row, "key", json_object_new_string(path));
-    json_object_object_add(row, "value", json_object_get(value));
-    json_object_object_add(row, "origin", json_object_new_string(origin));
-    json_object_array_add(arg, row);
+    json_object_object_add(o, "key", json_object_new_string(row->path));
+    json_object_object_add(o, "value", json_object_get(row->value));
+    if (!row->value)
+        json_object_object_add(o, "without", json_object_new_string(row->key->without));
+    json_object_object_add(o, "origin", json_object_new_string(row->origin));
+    if (row->overruled)
+        json_object_object_add(o, "ignored", json_object_new_string(row->overruled));
+    json_object_array_add(arg, o);
 }
 
 static json_object *limits_json(const config *c)

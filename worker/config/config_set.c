@@ -39,6 +39,11 @@ bool config_read_setting(config_loader *l, const char *setting, cb_error *e)
     const config_section *section = section_find(parts.section);
     if (!section)
         return config_unknown(origin, path, NULL, parts.section, e);
+    const config_section *within = section_within(section, parts.item);
+    if (within) {
+        section = within;
+        parts.item[0] = '\0';
+    }
     const config_key *key = key_find(section, parts.leaf);
     if (!key)
         return config_unknown(origin, path, section, parts.leaf, e);

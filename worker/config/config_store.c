@@ -149,11 +149,18 @@ const config_said *config_who(const config *c, const config_key *key, const char
 
 const config_said *config_who_said(const config *c, const char *pattern, const char *item)
 {
-    for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
-        if (strcmp(key->path, pattern) == 0)
-            return find_said(c, key, item);
-    }
-    return NULL;
+    const config_key *key = key_named(pattern);
+    return key ? find_said(c, key, item) : NULL;
+}
+
+bool config_overrule(config *c, const char *pattern, const char *item, const char *why)
+{
+    config_said *said = find_said(c, key_named(pattern), item);
+
+    if (!said || said->overruled)
+        return false;
+    said->overruled = why;
+    return true;
 }
 
 static bool add_said(config *c, const config_key *key, const char *item, config_said **ret)

@@ -10,6 +10,7 @@ typedef struct {
     char *item;   /* "fx" of domains.fx.enabled, or NULL */
     char *origin; /* "config/fx.cfg:12", "COMMANDBUS_HTTP_PORT", "--set" */
     int layer;
+    const char *overruled; /* why it has no effect; NULL: it has. Static storage. */
 } config_said;
 
 struct config_origins {
@@ -46,6 +47,9 @@ bool config_assign(config_loader *l, const config_key *key, const char *item, co
 const config_said *config_who(const config *c, const config_key *key, const char *item);
 /* The same by the key's pattern. */
 const config_said *config_who_said(const config *c, const char *pattern, const char *item);
+
+/* Notes that what was said has no effect; `why` has static storage. False when nobody has said it, or it is noted. */
+bool config_overrule(config *c, const char *pattern, const char *item, const char *why);
 
 void config_warn(const config_loader *l, const char *hint, const char *fmt, ...) CB_PRINTF(3, 4);
 

@@ -47,7 +47,8 @@ const config_key config_keys[] = {
     { "domains.<d>.enabled", KEY_BOOL, IN_DOMAIN(enabled), .initial = "true",
       .help = "serve this domain" },
     { "domains.<d>.concurrent-messages", KEY_INTEGER, IN_DOMAIN(concurrent_messages),
-      .initial = "5", .min = 1, .max = SLOTS_LIMIT, .help = "handlers at a time in this instance" },
+      .initial = "5", .fallback = "worker.defaults.concurrent-messages", .min = 1,
+      .max = SLOTS_LIMIT, .help = "handlers at a time in this instance" },
     { "domains.<d>.concurrent-processes", KEY_INTEGER, IN_DOMAIN(concurrent_processes),
       .initial = "0", .max = SLOTS_LIMIT,
       .help = "processes at a time; 0: as many as concurrent-messages" },
@@ -56,12 +57,13 @@ const config_key config_keys[] = {
     { "domains.<d>.prefetch", KEY_INTEGER, IN_DOMAIN(prefetch), .initial = "0", .max = SLOTS_LIMIT,
       .help = "commands claimed beyond the free slots" },
     { "domains.<d>.visibility-timeout", KEY_DURATION, IN_DOMAIN(visibility_timeout),
-      .initial = "30s", .min = 1, .max = 24 * HOURS,
-      .help = "lease of a claimed command, renewed while it runs" },
+      .initial = "30s", .fallback = "worker.defaults.visibility-timeout", .min = 1,
+      .max = 24 * HOURS, .help = "lease of a claimed command, renewed while it runs" },
     { "domains.<d>.poll-interval", KEY_DURATION, IN_DOMAIN(poll_interval), .initial = "1s",
-      .min = 0.01, .max = 1 * HOURS, .help = "longest pause between two looks at the queue" },
+      .fallback = "worker.defaults.poll-interval", .min = 0.01, .max = 1 * HOURS,
+      .help = "longest pause between two looks at the queue" },
     { "domains.<d>.use-notify", KEY_BOOL, IN_DOMAIN(use_notify), .initial = "true",
-      .help = "be woken by NOTIFY; false: poll only" },
+      .fallback = "worker.defaults.use-notify", .help = "be woken by NOTIFY; false: poll only" },
     { "domains.<d>.handler-timeout", KEY_DURATION, IN_DOMAIN(handler_timeout), .initial = "30s",
       .min = 1, .max = 24 * HOURS, .whole_seconds = true,
       .help = "of commands that bring none; at most visibility-timeout" },
@@ -75,21 +77,26 @@ const config_key config_keys[] = {
       .count = offsetof(config_domain, n_handlers), .without = "the domain's name",
       .rule = rule_set_name, .help = "handler sets; by default the one of the domain's name" },
 
-    { "command-steps.<s>.domain", KEY_TEXT, IN_STEP(domain), .without = "none", .rule = rule_domain,
-      .help = "where the step's command goes" },
-    { "command-steps.<s>.command-type", KEY_TEXT, IN_STEP(command_type), .without = "none",
+    { "command-steps.<s>.domain", KEY_TEXT, IN_STEP(domain), .without = "the code's",
+      .rule = rule_domain, .help = "where the step's command goes" },
+    { "command-steps.<s>.command-type", KEY_TEXT, IN_STEP(command_type), .without = "the code's",
       .rule = rule_command_type, .help = "and its type" },
-    { "command-steps.<s>.timeout", KEY_DURATION, IN_STEP(timeout), .initial = "30s", .min = 1,
-      .max = 24 * HOURS, .whole_seconds = true, .help = "of one run of its handler" },
-    { "command-steps.<s>.wait-timeout", KEY_DURATION, IN_STEP(wait_timeout), .initial = "0",
-      .max = TEN_YEARS, .help = "until its final reply; 0: the process's default-wait-timeout" },
-    { "command-steps.<s>.max-attempts", KEY_INTEGER, IN_STEP(max_attempts), .initial = "3",
-      .min = 1, .max = 1000, .help = "of its command" },
+    { "command-steps.<s>.timeout", KEY_DURATION, IN_STEP(timeout), .min = 1, .max = 24 * HOURS,
+      .without = "the code's, else the domain's", .whole_seconds = true,
+      .help = "of one run of its handler; by default the code's, else the domain's" },
+    { "command-steps.<s>.wait-timeout", KEY_DURATION, IN_STEP(wait_timeout), .max = TEN_YEARS,
+      .without = "the code's, else until the deadline",
+      .help = "until its final reply, then the TSQ; 0: until the process's deadline" },
+    { "command-steps.<s>.max-attempts", KEY_INTEGER, IN_STEP(max_attempts), .min = 1, .max = 1000,
+      .without = "the code's, else the domain's",
+      .help = "of its command; by default the code's, else the domain's" },
 
     { "processes.<Type>.default-wait-timeout", KEY_DURATION, IN_PROCESS(default_wait_timeout),
-      .initial = "1h", .min = 0.001, .max = TEN_YEARS, .help = "of waits that say none" },
-    { "processes.<Type>.deadline-action", KEY_WORD, IN_PROCESS(deadline_action), .initial = "TSQ",
-      .choices = deadline_actions, .help = "past the deadline: TSQ, COMPENSATE or FAIL" },
+      .min = 0.001, .max = TEN_YEARS, .without = "the code's, else worker.defaults",
+      .help = "of waits for responses that say none; by default the code's" },
+    { "processes.<Type>.deadline-action", KEY_WORD, IN_PROCESS(deadline_action),
+      .choices = deadline_actions, .without = "the code's",
+      .help = "past the deadline: TSQ, COMPENSATE or FAIL; by default the code's" },
     { "processes.<Type>.reply-queue", KEY_TEXT, IN_PROCESS(reply_queue),
       .without = "<domain>__replies", .rule = rule_reply_queue,
       .help = "by default <domain>__replies" },
@@ -109,6 +116,18 @@ const config_key config_keys[] = {
       .max = 30 * DAYS, .help = "wait for a worker that knows a command's type" },
     { "worker.reply-grace", KEY_DURATION, TOP(reply_grace), .initial = "60s", .max = 30 * DAYS,
       .help = "wait for the process that a reply is for" },
+
+    { "worker.defaults.concurrent-messages", KEY_INTEGER, TOP(defaults.concurrent_messages),
+      .initial = "5", .min = 1, .max = SLOTS_LIMIT, .help = "of domains that say none" },
+    { "worker.defaults.visibility-timeout", KEY_DURATION, TOP(defaults.visibility_timeout),
+      .initial = "30s", .min = 1, .max = 24 * HOURS, .help = "likewise" },
+    { "worker.defaults.poll-interval", KEY_DURATION, TOP(defaults.poll_interval), .initial = "1s",
+      .min = 0.01, .max = 1 * HOURS, .help = "likewise" },
+    { "worker.defaults.use-notify", KEY_BOOL, TOP(defaults.use_notify), .initial = "true",
+      .help = "likewise" },
+    { "worker.defaults.default-wait-timeout", KEY_DURATION, TOP(default_wait_timeout),
+      .min = 0.001, .max = TEN_YEARS, .without = "1h; of a manager none",
+      .help = "of process types that say none, in a file or in their code" },
 
     { "http.bind", KEY_TEXT, TOP(http_bind), .initial = "127.0.0.1", .rule = rule_present,
       .help = "address of /livez, /readyz, /metrics and routes" },
@@ -155,6 +174,7 @@ const config_section config_sections[] = {
     { "handlers", ITEMS(config_set_value, set_values), .name_rule = rule_set_setting,
       .is_open = true },
     { .name = "worker" },
+    { .name = "worker.defaults" },
     { .name = "http" },
     { .name = "log" },
     { .name = "limits" },
@@ -178,13 +198,34 @@ static bool is_of(const config_key *key, const config_section *section)
     return strncmp(key->path, section->name, length) == 0 && key->path[length] == '.';
 }
 
+/* The one of the longest name: worker.defaults lies within worker. */
 const config_section *key_section(const config_key *key)
 {
-    const config_section *section = config_sections;
+    const config_section *longest = NULL;
 
-    while (!is_of(key, section))
-        section++;
-    return section;
+    for (size_t i = 0; i < n_config_sections; i++) {
+        const config_section *section = &config_sections[i];
+        if (is_of(key, section) && (!longest || strlen(section->name) > strlen(longest->name)))
+            longest = section;
+    }
+    return longest;
+}
+
+const config_section *section_within(const config_section *section, const char *name)
+{
+    char path[KEY_PATH_SIZE];
+
+    snprintf(path, sizeof path, "%s.%.80s", section->name, name);
+    return section_find(path);
+}
+
+const config_key *key_named(const char *path)
+{
+    for (size_t i = 0; i < n_config_keys; i++) {
+        if (strcmp(config_keys[i].path, path) == 0)
+            return &config_keys[i];
+    }
+    return NULL;
 }
 
 const char *key_leaf(const config_key *key)
@@ -195,7 +236,7 @@ const char *key_leaf(const config_key *key)
 const config_key *key_find(const config_section *section, const char *leaf)
 {
     for (size_t i = 0; i < n_config_keys; i++) {
-        if (is_of(&config_keys[i], section) &&
+        if (key_section(&config_keys[i]) == section &&
             (section->is_open || strcmp(key_leaf(&config_keys[i]), leaf) == 0))
             return &config_keys[i];
     }

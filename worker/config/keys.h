@@ -27,6 +27,7 @@ typedef struct {
     size_t count;               /* of lists: offset of the number of entries */
     double min, max;            /* seconds of a duration, bytes of a size */
     const char *initial;        /* the default as a file would say it; NULL: none */
+    const char *fallback;       /* the key whose value counts where nobody says one; NULL: none */
     const char *without;        /* what no value means, for people */
     const char *const *choices; /* ends with NULL */
     key_rule *rule;             /* of texts and names */
@@ -53,7 +54,11 @@ extern const config_section config_sections[];
 extern const size_t n_config_sections;
 
 const config_section *section_find(const char *name);
+/* The section `name` within this one: worker.defaults within worker. NULL when there is none. */
+const config_section *section_within(const config_section *section, const char *name);
 const config_section *key_section(const config_key *key);
+/* By its path as the table has it. */
+const config_key *key_named(const char *path);
 /* "enabled" of "domains.<d>.enabled". */
 const char *key_leaf(const config_key *key);
 /* NULL when the section has no such key. */

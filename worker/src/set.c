@@ -14,7 +14,8 @@
 struct cb_set {
     char *file;
     void *handle;
-    const cb_module *module; /* lives in the file; NULL until open() has said yes */
+    const cb_module *module; /* lives in the file */
+    bool is_open;            /* open() has said yes */
 };
 
 static bool name_file(cb_set *set, const char *dir, const char *name)
@@ -101,11 +102,8 @@ bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e)
     return cb_set_load_with(dir, name, NULL, ret, e);
 }
 
-bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
-                      cb_set **ret, cb_error *e)
+bool cb_set_inspect(const char *dir, const char *name, cb_set **ret, cb_error *e)
 {
-    const cb_module *m;
-
     if (!dir || !*dir)
         return cb_fail(e, CB_MISUSE, "where are the handler sets? Set worker.modules-dir");
     if (!name || !set_is_name(name))
@@ -115,11 +113,22 @@ bool cb_set_load_with(const char *dir, const char *name, const cb_module_config 
     OWNED(cb_set) set = calloc(1, sizeof *set);
     if (!set || !name_file(set, dir, name))
         return cb_fail(e, CB_MEMORY, "out of memory");
-    if (!check_file(dir, name, set->file, e) || !open_file(set, e) || !find_manifest(set, &m, e) ||
-        !set_check(m, set->file, name, e) || !call_configure(set, m, config, e) ||
-        !call_open(set, m, e))
+    if (!check_file(dir, name, set->file, e) || !open_file(set, e) ||
+        !find_manifest(set, &set->module, e) || !set_check(set->module, set->file, name, e))
         return false;
-    set->module = m;
+    *ret = cb_set_take(&set);
+    return true;
+}
+
+bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
+                      cb_set **ret, cb_error *e)
+{
+    OWNED(cb_set) set = NULL;
+
+    if (!cb_set_inspect(dir, name, &set, e) || !call_configure(set, set->module, config, e) ||
+        !call_open(set, set->module, e))
+        return false;
+    set->is_open = true;
     *ret = cb_set_take(&set);
     return true;
 }
@@ -138,7 +147,7 @@ void cb_set_free(cb_set *set)
 {
     if (!set)
         return;
-    if (set->module && set->module->close)
+    if (set->is_open && set->module->close)
         set->module->close();
     if (set->handle)
         dlclose(set->handle);

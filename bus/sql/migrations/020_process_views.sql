@@ -99,10 +99,13 @@ CROSS JOIN LATERAL (
     FROM commandbus.process_history h WHERE h.process_id = p.process_id
 ) h;
 
--- For a reply to a command: of a manager, or of a compensation, which may both wait without a timer.
-CREATE FUNCTION commandbus.awaits_reply(status commandbus.process_status, current_wait text) RETURNS boolean
+-- For a reply to a command: of a manager, of a compensation, or of a command step, which may all wait without a
+-- timer. An execute() that waits for a response always has one.
+CREATE FUNCTION commandbus.awaits_reply(status commandbus.process_status, current_wait text,
+    execution_model commandbus.execution_model, next_wait_timeout_at timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT status = 'WAITING_FOR_REPLY' OR (status = 'COMPENSATING' AND current_wait IS NOT NULL)
+        OR (status = 'WAITING_FOR_ASYNC' AND execution_model = 'PROCESS_STEP' AND next_wait_timeout_at IS NULL)
 $$;
 
 -- For metrics: those that have not ended, for how long the first due one that nobody runs has been due, and for how
@@ -114,8 +117,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = of
     SELECT p.process_type, p.status::text, p.error_code, count(*),
            coalesce(max(extract(epoch FROM t.now_at - p.wake_at)) FILTER (WHERE p.wake_at <= t.now_at
                AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision,
-           coalesce(max(extract(epoch FROM t.now_at - p.updated_at)) FILTER (WHERE commandbus.awaits_reply(p.status, p.current_wait)),
-                    0)::double precision
+           coalesce(max(extract(epoch FROM t.now_at - p.updated_at)) FILTER (WHERE
+               commandbus.awaits_reply(p.status, p.current_wait, p.execution_model, p.next_wait_timeout_at)), 0)::double precision
     FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
     GROUP BY p.process_type, p.status, p.error_code
     ORDER BY 1, 2, 3
@@ -128,7 +131,7 @@ RETURNS TABLE (problem text, process_type text, about text, processes bigint, se
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH live AS MATERIALIZED (
         SELECT p.process_id, p.process_type, p.domain, p.status, p.error_code, p.version, p.wake_at, p.lease_until, p.tsq_at,
-               p.updated_at, p.lease_owner, p.current_wait, t.now_at
+               p.updated_at, p.lease_owner, p.current_wait, p.execution_model, p.next_wait_timeout_at, t.now_at
         FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
     ), said AS MATERIALIZED (
         SELECT d.key AS process_type, max(commandbus.figure(w.details -> 'processes', d.key)) AS version
@@ -188,7 +191,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WHERE l.version > coalesce(s.version, t.version) GROUP BY 2
     UNION ALL
     SELECT 'LONG_REPLY', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.updated_at))
-    FROM live l WHERE commandbus.awaits_reply(l.status, l.current_wait) AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
+    FROM live l
+    WHERE commandbus.awaits_reply(l.status, l.current_wait, l.execution_model, l.next_wait_timeout_at)
+      AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
 $$;
 
 -- Counts follow the rows until the batch closes; from then on the frozen ones count, so that retention of

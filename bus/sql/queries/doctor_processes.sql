@@ -21,7 +21,8 @@ WITH kind (problem, check_name, status, text, advice) AS (VALUES
     ('VERSION_TOO_NEW', 'process versions', 'warn', '%2$s %1$s were written by %3$s, newer than any worker''s',
      'A rollback? They wait for a worker of that version or a later one.'),
     ('LONG_REPLY', 'awaited replies', 'warn', '%2$s %1$s of domain %3$s wait for a reply for up to %4$s s',
-     'Is the command''s domain served, and who reads the reply queue? See queue list and doctor''s queue lines.')
+     'A deep queue only slows them down: they wait until their deadline, or without end if they have none. Is the '
+     'command''s domain served, and who reads the reply queue? See queue list and doctor''s queue lines.')
 ), problem AS MATERIALIZED (
     SELECT p.* FROM commandbus.process_problems() p
 )

@@ -12,7 +12,8 @@ SELECT 'queue ' || m.queue_name AS check_name,
             WHEN m.depth IS NULL THEN format('As %s: ALTER TABLE pgmq.%I OWNER TO commandbus_owner; '
                  'ALTER TABLE pgmq.%I OWNER TO commandbus_owner.', t.owner, 'q_' || m.queue_name, 'a_' || m.queue_name)
             WHEN m.waiting_seconds > 300 AND m.kind = 'commands'
-                 THEN 'Is a worker of this domain running, and has it slots enough?'
+                 THEN 'Nothing fails because it is deep: commands wait, and their processes with them, until their deadline. '
+                      'Is a worker of this domain running, and has it slots enough? See commandbus plan.'
             WHEN m.waiting_seconds > 300 THEN 'Who reads these replies? Nobody has for five minutes.' END AS advice
 FROM commandbus.queue_metrics() m
 LEFT JOIN LATERAL (SELECT pg_catalog.pg_get_userbyid(c.relowner) AS owner FROM pg_catalog.pg_class c

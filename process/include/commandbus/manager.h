@@ -55,7 +55,7 @@ typedef struct {
     const cb_fields *reply;   /* the struct that update_state takes [it takes NULL] */
     int compensation;         /* the step that undoes this one; it sends a command [none] */
     /* Until the reply or response: then the TSQ, COMMAND_STEP_TIMEOUT or WAIT_TIMEOUT; of a compensation
-     * COMPENSATION_FAILED. [the type's wait_timeout_ms, else none] */
+     * COMPENSATION_FAILED. [of a command none, until the deadline; of a response the type's, else none] */
     int64_t timeout_ms;
     int timeout_seconds; /* of one run of the command's handler [the domain's] */
     int max_attempts;    /* of the command [the domain's] */

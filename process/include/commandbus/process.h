@@ -103,7 +103,9 @@ typedef struct {
     const char *command_type; /* [the configuration's] */
     int timeout_seconds;      /* of one run of the handler [the domain's] */
     int max_attempts;         /* [the domain's] */
-    int64_t wait_timeout_ms;  /* until the reply: then the TSQ, COMMAND_STEP_TIMEOUT [the type's] */
+    /* Until the reply: then the TSQ, COMMAND_STEP_TIMEOUT [until the deadline of the process: a deep queue is
+     * backpressure and no failure]. */
+    int64_t wait_timeout_ms;
     cb_step_fn *compensate;   /* undo it inline, or … */
     const char *compensate_command;    /* … by a command of this type to the same domain, */
     cb_request_fn *compensate_request; /* with this data [the result of the command] */
@@ -170,7 +172,7 @@ typedef struct cb_process_type {
     size_t n_responses;
     /* What a step's permanent failure of this code is to this process [CB_PERMANENT]. */
     cb_outcome (*classify)(const char *error_code);
-    int64_t wait_timeout_ms; /* of waits and commands that say none [1 h; of a manager none] */
+    int64_t wait_timeout_ms; /* of waits for responses that say none [1 h; of a manager none] */
     cb_deadline_action deadline_action;
     cb_deadline_action (*deadline_action_of)(const void *state); /* goes before the value */
     /* Just before the end is recorded; they may change the state, and may run again after a crash. */

@@ -14,13 +14,13 @@ typedef struct {
     const char *command_type;
     int timeout_seconds;
     int max_attempts;
-    int64_t wait_timeout_ms;
+    int64_t wait_timeout_ms; /* negative: none, whatever the code says */
 } cb_step_route;
 
 /* What `processes.<Type>` of the configuration says. */
 typedef struct {
-    const char *process_type;
-    int64_t wait_timeout_ms;                   /* 0: the code's */
+    const char *process_type;                  /* NULL: every type that says none itself */
+    int64_t wait_timeout_ms;                   /* of waits for responses; 0: the code's */
     const cb_deadline_action *deadline_action; /* NULL: the code's */
     const char *reply_queue;                   /* NULL: the code's */
 } cb_type_setting;

@@ -16,10 +16,14 @@ CB_API bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_erro
  * none are refused. NULL: nothing is said. */
 CB_API bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
                              cb_set **ret, cb_error *e) CB_NODISCARD;
+/* Only loads it and checks its manifest: neither configure() nor open() is called, so that none of its functions
+ * may be. For those who want to know what a set has. */
+CB_API bool cb_set_inspect(const char *dir, const char *name, cb_set **ret,
+                           cb_error *e) CB_NODISCARD;
 /* Borrowed from the set. */
 CB_API const cb_module *cb_set_module(const cb_set *set);
 CB_API const char *cb_set_file(const cb_set *set);
-/* Calls its close() and unloads it. No worker may use it any more. */
+/* Calls its close(), if it was opened, and unloads it. No worker may use it any more. */
 CB_API void cb_set_free(cb_set *set);
 DEFINE_OWNED(cb_set, cb_set_free)
 
