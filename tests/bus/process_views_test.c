@@ -49,10 +49,10 @@ Test(process_views, process_audit_tells_all_that_happened)
 
     expect_value(bus.conn,
                  "PROCESS_CREATED; STEP_COMPLETED STEP COMPLETED 1; COMMAND_COMPLETED COMMAND "
-                 "COMPLETED 1; WAIT_WAITING WAIT WAITING 0; ASYNC_RESPONSE ASYNC_RESPONSE "
+                 "COMPLETED 1; WAIT_WAITING WAIT STARTED 0; ASYNC_RESPONSE ASYNC_RESPONSE "
                  "COMPLETED 0; SIDE_EFFECT_COMPLETED SIDE_EFFECT COMPLETED 0; "
                  "COMPENSATION_SUCCESS COMPENSATION COMPLETED 0; COMPENSATION_FAILED COMPENSATION "
-                 "FAILED 0; OPERATOR_RETRY OPERATOR COMPLETED 0; STEP_RETRY STEP RETRY 2; "
+                 "FAILED 0; OPERATOR_RETRY OPERATOR COMPLETED 0; STEP_RETRY STEP WAITING_RETRY 2; "
                  "WAIT_TIMEOUT",
                  "SELECT string_agg(concat_ws(' ', event, entry_type, step_status, "
                  "attempt_number), '; ' ORDER BY at, ordinal) FROM commandbus.process_audit "
@@ -67,10 +67,11 @@ Test(process_views, process_audit_tells_all_that_happened)
     expect_value(bus.conn, "L1 {\"ok\": true} t",
                  "SELECT concat_ws(' ', step_name, reply_outcome, reply_data, received_at = at) "
                  "FROM commandbus.process_audit WHERE entry_type = 'ASYNC_RESPONSE'");
-    expect_value(bus.conn, "ann w awaitL1",
+    expect_value(bus.conn, "ann w w awaitL1",
                  "SELECT string_agg(concat_ws(' ', operator, worker, CASE WHEN worker IS NOT NULL "
-                 "THEN step_name END), ' ' ORDER BY at, ordinal) FROM commandbus.process_audit "
-                 "WHERE operator IS NOT NULL OR worker IS NOT NULL");
+                 "AND event = 'WAIT_TIMEOUT' THEN step_name END), ' ' ORDER BY at, ordinal) "
+                 "FROM commandbus.process_audit "
+                 "WHERE operator IS NOT NULL OR event = 'WAIT_TIMEOUT'");
 }
 
 /* The outcome is the command's own, as long as it is there. */
