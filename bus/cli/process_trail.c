@@ -91,8 +91,7 @@ void story_print_trail(json_object *command)
         if (strcmp(name, "RETRY_SCHEDULED") == 0)
             printf("comes again at %s\n", moment_clock(again, clock, sizeof clock));
         else
-            print_event(event, known ? at - before : -1,
-                        json_member_text(command, "max_attempts"));
+            print_event(event, known ? at - before : -1, json_member_text(command, "max_attempts"));
         before = at;
         known = true;
     }

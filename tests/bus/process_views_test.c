@@ -162,6 +162,37 @@ Test(process_views, process_figures_count_what_has_not_ended)
                  "floor(oldest_due_seconds)), '; ') FROM commandbus.process_figures()");
 }
 
+/* S4, PM.6: whoever waits for a reply, whatever its status; who waits for a response does not */
+Test(process_views, process_figures_tell_how_long_replies_and_responses_are_awaited)
+{
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', awaits_reply = true, "
+                "updated_at = now() - interval '2 h'");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', awaits_reply = true");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'awaitL1', "
+                "updated_at = now() - interval '3 h'");
+
+    expect_value(bus.conn, "awaitL1 1 3 0; bookFx 2 2 2",
+                 "SELECT string_agg(concat_ws(' ', current_wait, processes, "
+                 "floor(oldest_seconds / 3600), floor(oldest_reply_seconds / 3600)), '; ') "
+                 "FROM commandbus.process_figures()");
+    expect_value(bus.conn, "1",
+                 "SELECT processes FROM commandbus.process_problems() "
+                 "WHERE problem = 'LONG_REPLY'");
+}
+
+/* What a process waits for is told with the settle that suspends it. */
+Test(process_views, a_settle_says_whether_the_wait_is_for_a_reply)
+{
+    cb_uuid id = process_put("");
+
+    process_settle(&id, 0,
+                   "\"checkpoint\":true,\"status\":\"WAITING_FOR_ASYNC\",\"wait\":\"bookFx\","
+                   "\"awaits_reply\":true");
+    expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.process WHERE awaits_reply");
+    process_settle(&id, 1, "\"checkpoint\":true,\"status\":\"EXECUTING\"");
+    expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.process WHERE awaits_reply");
+}
+
 static void expect_doctor(const char *check, const char *status, const char *detail)
 {
     cb_rows *rows = NULL;

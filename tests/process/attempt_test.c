@@ -405,14 +405,15 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
 /* ---- what is kept of them ---- */
 
 /* What the audit tells of the step, in the order of time. */
-#define expect_attempts(s, expected, id)                                                            \
-    expect_value((s)->rig.sql, expected,                                                            \
-                 "SELECT string_agg(concat_ws(' ', event, step_status, attempt_number || ' of ' || " \
-                 "max_attempts, worker, details ->> 'error_message', "                              \
-                 "CASE WHEN details ? 'took_ms' THEN 'took' END), '; ' ORDER BY at, attempt_number) " \
-                 "FROM commandbus.process_audit WHERE process_id = $1 AND step_name = 'flaky' "     \
-                 "AND entry_type IS NOT NULL",                                                      \
-                 (id).text)
+#define expect_attempts(s, expected, id)                                                     \
+    expect_value(                                                                            \
+        (s)->rig.sql, expected,                                                              \
+        "SELECT string_agg(concat_ws(' ', event, step_status, attempt_number || ' of ' || "  \
+        "max_attempts, worker, details ->> 'error_message', "                                \
+        "CASE WHEN details ? 'took_ms' THEN 'took' END), '; ' ORDER BY at, attempt_number) " \
+        "FROM commandbus.process_audit WHERE process_id = $1 AND step_name = 'flaky' "       \
+        "AND entry_type IS NOT NULL",                                                        \
+        (id).text)
 
 static void expect_every_attempt_kept(void)
 {
@@ -499,12 +500,13 @@ Test(attempt, the_state_document_says_which_of_how_many_and_what_the_step_saw) /
     cb_uuid id = stage_start(&s, "Attempts", "{\"count\":5}");
     stage_go(&s);
 
-    expect_value(s.rig.sql, "WAITING_RETRY 1 3 5 before",
-                 "SELECT concat_ws(' ', d ->> 'status', d ->> 'attemptCount', d ->> 'maxRetries', "
-                 "(d ->> 'requestJson')::jsonb ->> 'count', (d ->> 'requestJson')::jsonb ->> 'note') "
-                 "FROM commandbus.process_state_document v, "
-                 "LATERAL (SELECT v.document #> '{stepHistory,0}' AS d) s WHERE process_id = $1",
-                 id.text);
+    expect_value(
+        s.rig.sql, "WAITING_RETRY 1 3 5 before",
+        "SELECT concat_ws(' ', d ->> 'status', d ->> 'attemptCount', d ->> 'maxRetries', "
+        "(d ->> 'requestJson')::jsonb ->> 'count', (d ->> 'requestJson')::jsonb ->> 'note') "
+        "FROM commandbus.process_state_document v, "
+        "LATERAL (SELECT v.document #> '{stepHistory,0}' AS d) s WHERE process_id = $1",
+        id.text);
     stage_close(&s);
 }
 

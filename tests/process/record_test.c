@@ -154,7 +154,8 @@ Test(record, says_which_attempt_of_how_many_a_command_is_in) /* S0 "Attempt 2 of
     stage_close(&s);
 }
 
-Test(record, is_found_by_the_id_of_a_command_without_reading_it_all) /* S2 idx_process_audit_command */
+Test(record,
+     is_found_by_the_id_of_a_command_without_reading_it_all) /* S2 idx_process_audit_command */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}"), command = cb_uuid_derived(&id, "command/bookRisk/1");

@@ -83,8 +83,9 @@ static void named_histograms(const scrape *s, const family *f)
 static void figure_name(const scrape *s, const family *f, figures_by by,
                         const metrics_figure *figure)
 {
-    static const char *const labels[FIGURES] = { [FIGURES_BY_CODE] = "error_code",
-                                                 [FIGURES_BY_WAIT] = "wait" };
+    static const char *const labels[FIGURES] = {
+        [FIGURES_BY_CODE] = "error_code", [FIGURES_BY_WAIT] = "wait"
+    };
 
     fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
     scrape_label(s, "{", type_label, figure->process_type);

@@ -56,8 +56,9 @@ static void count(metrics_figure *figures, size_t *n, const metrics_figure *row)
 
 static bool take_by(cb_worker *w, const cb_rows *rows, figures_by by, cb_error *e)
 {
-    static const char *const columns[FIGURES] = { [FIGURES_BY_CODE] = "error_code",
-                                                  [FIGURES_BY_WAIT] = "current_wait" };
+    static const char *const columns[FIGURES] = {
+        [FIGURES_BY_CODE] = "error_code", [FIGURES_BY_WAIT] = "current_wait"
+    };
     metrics_figure *figures = calloc(MOST_FIGURES, sizeof *figures);
     size_t n = 0;
 

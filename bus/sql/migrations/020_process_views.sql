@@ -162,7 +162,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = of
            coalesce(max(extract(epoch FROM t.now_at - p.updated_at))
                FILTER (WHERE commandbus.awaits_reply(p.status, p.current_wait, p.awaits_reply)), 0)::double precision,
            greatest(max(extract(epoch FROM t.now_at - coalesce(p.tsq_at, p.updated_at))), 0)::double precision
-    FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
+    -- OFFSET: asked once, and not for each row.
+    FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at OFFSET 0) t
     GROUP BY p.process_type, p.status, p.error_code, p.current_wait
     ORDER BY 1, 2, 3, 4
 $$;
@@ -175,7 +176,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH live AS MATERIALIZED (
         SELECT p.process_id, p.process_type, p.domain, p.status, p.error_code, p.version, p.wake_at, p.lease_until, p.tsq_at,
                p.updated_at, p.lease_owner, p.current_wait, p.awaits_reply, t.now_at
-        FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
+        FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at OFFSET 0) t
     ), said AS MATERIALIZED (
         SELECT d.key AS process_type, max(commandbus.figure(w.details -> 'processes', d.key)) AS version
         FROM commandbus.worker w
