@@ -62,7 +62,8 @@ static void print_duration(const process_view *v, json_object *record)
         printf("  took %s", moment_span(json_object_get_double(took) / 1000, span, sizeof span));
         return;
     }
-    if (!moment_parse(json_member_text(record, "at"), &from))
+    if (!moment_parse(json_member_text(record, "begun_at"), &from) &&
+        !moment_parse(json_member_text(record, "at"), &from))
         return;
     bool waits = is(record, "kind", "WAIT") || json_member_of(record, "command");
     if (is_open(record))
@@ -125,6 +126,22 @@ static void print_operator(json_object *record)
     fact(": ", json_member_text(result, "reason"), "");
 }
 
+/* "  attempt 2 of 3". */
+static void print_attempt(json_object *record)
+{
+    int n = json_object_get_int(json_member_of(record, "attempts"));
+    const char *most = json_member_text(record, "max_attempts");
+
+    if (json_member_of(record, "command"))
+        return; /* it has attempts of its own, and tells them */
+    if (most && (n > 1 || !is(record, "status", "COMPLETED")))
+        printf("  attempt %d of %s", n, most);
+    else if (!most && n > 1)
+        printf("  %d attempts", n);
+    if (json_member_of(record, "took_ms"))
+        fact(" on ", json_member_text(record, "worker"), "");
+}
+
 static void print_command(json_object *record)
 {
     json_object *command = json_member_of(record, "command");
@@ -145,9 +162,43 @@ static void print_command(json_object *record)
     story_print_trail(command);
 }
 
+/* An attempt that others followed: "      attempt 1 of 3 at 08:00:00.123  took 4 ms on w-1: CODE: why". */
+static void print_former(const process_view *v, json_object *attempt)
+{
+    char clock[32];
+
+    if (json_member_of(attempt, "command")) {
+        print_command(attempt);
+        return;
+    }
+    fact("      attempt ", json_member_text(attempt, "attempts"), "");
+    fact(" of ", json_member_text(attempt, "max_attempts"), "");
+    fact(" at ", moment_clock(json_member_text(attempt, "at"), clock, sizeof clock), "");
+    if (json_member_of(attempt, "took_ms"))
+        print_duration(v, attempt);
+    fact(" on ", json_member_text(attempt, "worker"), "");
+    fact(": ", json_member_text(attempt, "error_code"), "");
+    fact(": ", json_member_text(attempt, "error_message"), "");
+    if (is(attempt, "status", "STARTED"))
+        fputs(": nobody knows how it ended", stdout);
+    else if (!json_member_text(attempt, "error_code"))
+        fputs(": given back", stdout);
+    putchar('\n');
+}
+
+static void print_formers(const process_view *v, json_object *record)
+{
+    int ordinal = json_object_get_int(json_member_of(record, "ordinal"));
+
+    for (size_t i = 0; i < json_object_array_length(v->attempts); i++) {
+        json_object *attempt = json_object_array_get_idx(v->attempts, i);
+        if (json_object_get_int(json_member_of(attempt, "ordinal")) == ordinal)
+            print_former(v, attempt);
+    }
+}
+
 void story_print_record(const process_view *v, json_object *record, int width)
 {
-    json_object *attempts = json_member_of(record, "attempts");
     const char *name = json_member_text(record, "name");
     bool is_operator = is(record, "kind", "OPERATOR");
 
@@ -157,8 +208,7 @@ void story_print_record(const process_view *v, json_object *record, int width)
            json_member_shown(record, "status"));
     print_duration(v, record);
     print_timeout(v, record);
-    if (json_object_get_int(attempts) > 1)
-        printf("  %d attempts", json_object_get_int(attempts));
+    print_attempt(record);
     print_during(v, record);
     print_changes(record);
     if (is_operator)
@@ -167,6 +217,7 @@ void story_print_record(const process_view *v, json_object *record, int width)
              is(record, "kind", "VERSION"))
         story_print_json("  ", json_member_of(record, "result"));
     putchar('\n');
+    print_formers(v, record);
     if (json_member_text(record, "error_code")) {
         fact("      error ", json_member_text(record, "error_code"), "");
         fact(": ", json_member_text(record, "error_message"), "");

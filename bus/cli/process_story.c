@@ -87,9 +87,12 @@ static void print_event(json_object *event)
     print_plain(" at ", json_member_text(event, "step_name"));
     print_plain(" by ", json_member_text(event, "operator"));
     print_plain(" on ", json_member_text(event, "worker"));
-    if (json_member_text(event, "operator") && reason)
+    if (json_member_text(event, "operator") && reason) {
         print_plain(": ", reason);
-    else if (details)
+    } else if (is_event(event, "PARKED") || is_event(event, "REPLY_NOT_FINAL")) {
+        print_plain(": ", json_member_text(details, "error_code"));
+        print_plain(": ", json_member_text(details, "error_message"));
+    } else if (details)
         story_print_json("  ", details);
     putchar('\n');
 }

@@ -44,7 +44,8 @@ static void print_why(json_object *details)
     fact(": ", json_member_text(details, "error_message"));
 }
 
-static void print_event(json_object *event, double since)
+/* most: how often its handler may be called, or NULL. */
+static void print_event(json_object *event, double since, const char *most)
 {
     const char *name = json_member_text(event, "event_type"), *words = name;
     bool waited = false, received = strcmp(name, "RECEIVED") == 0;
@@ -60,6 +61,7 @@ static void print_event(json_object *event, double since)
     if (received) {
         fact(" by ", json_member_text(event, "worker"));
         fact(", attempt ", json_member_text(event, "attempt"));
+        fact(" of ", most);
     }
     fact(" by ", json_member_text(event, "operator"));
     if (json_member_text(json_member_of(event, "details"), "found_by"))
@@ -89,7 +91,7 @@ void story_print_trail(json_object *command)
         if (strcmp(name, "RETRY_SCHEDULED") == 0)
             printf("comes again at %s\n", moment_clock(again, clock, sizeof clock));
         else
-            print_event(event, known ? at - before : -1);
+            print_event(event, known ? at - before : -1, json_member_text(command, "max_attempts"));
         before = at;
         known = true;
     }

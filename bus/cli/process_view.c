@@ -18,6 +18,7 @@ void process_view_open(process_view *v, const cb_rows *rows)
     *v = (process_view){
         .rows = rows,
         .records = array_of(rows, "records"),
+        .attempts = array_of(rows, "attempts"),
         .inbox = array_of(rows, "inbox"),
         .events = array_of(rows, "events"),
         .owed = array_of(rows, "owed"),
@@ -28,6 +29,7 @@ void process_view_open(process_view *v, const cb_rows *rows)
 void process_view_done(process_view *v)
 {
     json_object_put(v->records);
+    json_object_put(v->attempts);
     json_object_put(v->inbox);
     json_object_put(v->events);
     json_object_put(v->owed);

@@ -7,9 +7,9 @@
 
 /* A row of cb_process_show, taken apart. */
 typedef struct {
-    const cb_rows *rows;                          /* borrowed */
-    json_object *records, *inbox, *events, *owed; /* arrays, owned */
-    double now;                                   /* by the clock of process timers */
+    const cb_rows *rows;                                     /* borrowed */
+    json_object *records, *attempts, *inbox, *events, *owed; /* arrays, owned */
+    double now;                                              /* by the clock of process timers */
 } process_view;
 
 void process_view_open(process_view *v, const cb_rows *rows);

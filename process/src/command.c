@@ -30,6 +30,7 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     r->command_id = cb_uuid_derived(&p->row->process_id, key);
     r->status = RECORD_WAITING;
     r->attempts++;
+    r->max_attempts = max_attempts;
     r->dirty = true;
     record_set_text(&r->error_code, NULL);
     record_set_text(&r->error_message, NULL);

@@ -96,6 +96,7 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
         return CB_LEAVE;
     }
     r->owes = json_object_take(&owes);
+    run_waited(p, r);
     command_consume(p, r);
     register_owed(p, r, c);
     return p->left ? CB_LEAVE : CB_NEXT;
@@ -108,6 +109,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
     const char *message = reply_text(reply, "error_message"), *reason = reply_text(reply, "reason");
     bool canceled = strcmp(reply->name, "CANCELED") == 0;
 
+    run_waited(p, r);
     r->status = RECORD_FAILED;
     r->dirty = true;
     record_set_text(&r->error_code, canceled ? "CANCELED" : code ? code : "FAILED");

@@ -213,6 +213,8 @@ void run_event(cb_process *p, const char *event, const char *name, json_object *
 void run_stray(cb_process *p, const char *fmt, ...) CB_PRINTF(2, 3);
 /* Suspended: what it waits for, and until when. */
 void run_wait_for(cb_process *p, const record *r);
+/* What it waited for has come: tells for how long it has, once. */
+void run_waited(cb_process *p, record *r);
 void run_end(cb_process *p, const char *status);
 /* Calls a hook of the type (NULL: none). One that spoils the state has changed nothing. */
 void run_hook(cb_process *p, const char *name, void (*hook)(void *state));

@@ -29,6 +29,17 @@ static void put_state(json_object *o, cb_process *p)
         run_stray(p, "the code left a state that cannot be kept");
 }
 
+/* Whether what it waits for is the reply to a command. */
+static bool awaits_reply(const cb_process *p)
+{
+    for (size_t i = p->wait ? p->n_records : 0; i > 0; i--) {
+        const record *r = &p->records[i - 1];
+        if (r->status == RECORD_WAITING && strcmp(r->name, p->wait) == 0)
+            return r->command_id.text[0] != 0;
+    }
+    return false;
+}
+
 /* What is said with every settle; what is left out is NULL there. */
 static void put_row(json_object *o, cb_process *p)
 {
@@ -40,6 +51,8 @@ static void put_row(json_object *o, cb_process *p)
     put_text(o, "phase", p->phase);
     put_text(o, "step", p->step);
     put_text(o, "wait", p->wait);
+    if (awaits_reply(p))
+        put(o, "awaits_reply", json_object_new_boolean(true));
     put_text(o, "error_code", p->error_code);
     put_text(o, "error_message", p->error_message);
     put_shared(o, "leaving", p->leaving);

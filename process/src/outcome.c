@@ -128,6 +128,13 @@ void run_wait_for(cb_process *p, const record *r)
     p->wake = WAKE_TIMERS;
 }
 
+void run_waited(cb_process *p, record *r)
+{
+    if (r->since > 0 && p->host->waited)
+        p->host->waited(p->host_arg, r->kind == KIND_COMMAND, r->name, run_now_ms(p) - r->since);
+    r->since = 0;
+}
+
 void run_hook(cb_process *p, const char *name, void (*hook)(void *state))
 {
     cb_error e = { 0 };

@@ -131,6 +131,7 @@ bool record_read(json_object *from, int ordinal, record *to)
     to->send_no = (int)number(from, CB_RECORD_SEND_NO);
     to->during = (int)number(from, CB_RECORD_DURING);
     to->timeout_at = number(from, CB_RECORD_TIMEOUT_MS);
+    to->since = number(from, CB_RECORD_SINCE_MS);
     to->result = json_object_get(column(from, CB_RECORD_RESULT));
     to->opening = json_object_get(column(from, CB_RECORD_OPENING));
     to->patch = json_object_get(column(from, CB_RECORD_PATCH));
@@ -181,6 +182,8 @@ json_object *record_write(const record *r)
     put_text(o, "status", record_status_names[r->status]);
     put_text(o, "name", r->name);
     put_int(o, "attempts", r->attempts);
+    if (r->max_attempts > 0)
+        put_int(o, "max_attempts", r->max_attempts);
     write_command(o, r);
     if (r->took_ms >= 0)
         put(o, "took_ms", json_object_new_double(r->took_ms));

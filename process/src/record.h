@@ -37,6 +37,7 @@ typedef struct {
     record_status status;
     char *name;
     int attempts;
+    int max_attempts; /* to be told with the next settle, 0: leave it */
     int send_no;
     int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it pays; 0: none */
     cb_uuid command_id;  /* "" for none */
@@ -48,6 +49,7 @@ typedef struct {
     double took_ms;     /* < 0: none */
     char *error_code, *error_message;
     json_object *result, *opening, *patch, *owes;
+    int64_t since;        /* moment from which it has waited, 0: it has not */
     char *command_status; /* what the command itself says, NULL: not asked */
     bool dirty;           /* not yet settled as it is */
 } record;

@@ -168,6 +168,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
 static tried begin(cb_process *p, record *r, const cb_step_options *o, int64_t timeout_ms)
 {
     r->attempts++;
+    r->max_attempts = most_attempts(o);
     r->status = RECORD_STARTED;
     r->dirty = true;
     if (o->local)

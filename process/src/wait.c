@@ -15,8 +15,12 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
     r = call_open(p, r, KIND_WAIT, c->name);
     if (!r)
         return CB_LEAVE;
-    if (c->holds(p, c, r))
-        return call_complete(p, r) ? CB_NEXT : CB_LEAVE;
+    if (c->holds(p, c, r)) {
+        if (!call_complete(p, r))
+            return CB_LEAVE;
+        run_waited(p, r);
+        return CB_NEXT;
+    }
     if (p->left)
         return CB_LEAVE;
     r->status = RECORD_WAITING;

@@ -1,8 +1,11 @@
 /* S4's monitoring SQL, unchanged: what dashboards were written against. */
+#include <stdio.h>
+
 #include "expect.h"
 #include "fixture.h"
 #include "life.h"
 #include "login.h"
+#include "process_rows.h"
 
 /* S4, "Monitoring and Observability". Its first statement is no valid SQL and left out (CONTRACT). */
 static const char *const statements[] = {
@@ -129,13 +132,50 @@ Test(monitoring, sql_of_s4_answers_monitors_and_operators)
     }
 }
 
-/* BUS.9: the one about processes lacks nothing but its table, which comes with the runtime */
-Test(monitoring, sql_of_s4_about_processes_answers_as_soon_as_there_is_their_table)
+/* BUS.9: waiting for the commands of two steps, and some that do not wait or have ended. */
+Test(monitoring, sql_of_s4_about_processes_tells_monitors_who_waits_for_what_and_since_when)
 {
-    bool exists = test_number(bus.conn,
-                              "SELECT count(*) FROM pg_class WHERE oid = "
-                              "to_regclass('commandbus.process')",
-                              NULL) == 1;
+    login monitor = login_open("commandbus_monitor");
 
-    expect_sqlstate(bus.conn, exists ? "00000" : "42P01", process_statement);
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', "
+                "updated_at = '2026-01-02 03:04:05Z'");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx'");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookRisk', "
+                "updated_at = '2026-02-03 04:05:06Z'");
+    process_put("status = 'WAITING_FOR_TSQ', current_wait = 'bookFx', tsq_at = now()");
+    process_put("status = 'COMPLETED', completed_at = now(), updated_at = '2025-01-01Z'");
+
+    test_exec(monitor.conn, "SET timezone = 'UTC'");
+    PGresult *r = PQexec(monitor.conn, process_statement);
+    cr_assert_eq(PQresultStatus(r), PGRES_TUPLES_OK, "%s", PQerrorMessage(monitor.conn));
+    cr_assert_eq(PQntuples(r), 2);
+    cr_expect_str_eq(cell(r, 0, "process_type"), "Test");
+    cr_expect_str_eq(cell(r, 0, "waiting_for_step"), "bookFx");
+    cr_expect_str_eq(cell(r, 0, "waiting_count"), "2");
+    cr_expect_str_eq(cell(r, 0, "oldest_waiting_since"), "2026-01-02 03:04:05+00");
+    cr_expect_str_eq(cell(r, 1, "waiting_for_step"), "bookRisk");
+    cr_expect_str_eq(cell(r, 1, "waiting_count"), "1");
+    PQclear(r);
+    login_close(&monitor);
+}
+
+/* BUS.9: what the last hour brought is found by its time, however much there is of before */
+Test(monitoring, sql_of_s4_about_the_last_hour_does_not_read_what_is_older)
+{
+    login monitor = login_open("commandbus_monitor");
+    char explain[1500];
+
+    test_exec(
+        bus.conn,
+        "INSERT INTO commandbus.command_metadata (command_id, correlation_id, domain, "
+        "command_type, msg_id, created_at, updated_at, completed_at, status, data) SELECT "
+        "gen_random_uuid(), gen_random_uuid(), 'fx', 'BookFx', -n, now() - interval '2 d', now(), now() - interval '2 d', 'COMPLETED', "
+        "'{}' FROM generate_series(1, 5000) n; ANALYZE commandbus.command_metadata");
+    snprintf(explain, sizeof explain, "EXPLAIN %s", strchr(statements[RATES], '\n') + 1);
+    PGresult *plan = PQexec(monitor.conn, explain);
+    cr_assert_eq(PQresultStatus(plan), PGRES_TUPLES_OK, "%s", PQerrorMessage(monitor.conn));
+    for (int i = 0; i < PQntuples(plan); i++)
+        cr_expect_null(strstr(PQgetvalue(plan, i, 0), "Seq Scan"), "%s", PQgetvalue(plan, i, 0));
+    PQclear(plan);
+    login_close(&monitor);
 }

@@ -28,7 +28,7 @@ static bool exists(const cb_uuid *id)
                        id->text, NULL) == 1;
 }
 
-/* A record, an item in the inbox and an event for each process. */
+/* A record, an item in the inbox, an event and an earlier attempt for each process. */
 static void fill(void)
 {
     test_exec(
@@ -38,7 +38,9 @@ static void fill(void)
         "INSERT INTO commandbus.process_inbox (process_id, seq, kind, name, payload) "
         "SELECT process_id, 1, 'RESPONSE', 'r', '{}' FROM commandbus.process;"
         "INSERT INTO commandbus.process_event (process_id, event) "
-        "SELECT process_id, 'LATE_REPLY' FROM commandbus.process");
+        "SELECT process_id, 'LATE_REPLY' FROM commandbus.process;"
+        "INSERT INTO commandbus.process_attempt (process_id, at, ordinal, attempts, kind, status, "
+        "name) SELECT process_id, now(), 1, 1, 'STEP', 'RETRY', 's' FROM commandbus.process");
 }
 
 /* DESIGN 4: history is never erased while the process is there */
@@ -55,10 +57,11 @@ Test(process_purge, takes_ended_processes_with_everything_and_no_others)
     cr_assert_eq(counts.commands + counts.batches + counts.audit + counts.archives, 0);
     cr_assert(!exists(&ended));
     cr_assert(exists(&young) && exists(&running) && exists(&parked) && exists(&held));
-    expect_value(bus.conn, "4 4 4",
+    expect_value(bus.conn, "4 4 4 4",
                  "SELECT concat_ws(' ', (SELECT count(*) FROM commandbus.process_history), "
                  "(SELECT count(*) FROM commandbus.process_inbox), "
-                 "(SELECT count(*) FROM commandbus.process_event))");
+                 "(SELECT count(*) FROM commandbus.process_event), "
+                 "(SELECT count(*) FROM commandbus.process_attempt))");
 }
 
 /* NULL keeps that kind forever */

@@ -317,7 +317,7 @@ Test(process_settle, opens_records_and_ends_them_in_place)
     expect_records(&id,
                    "concat_ws(' ', ordinal, kind, name, status, attempts, error_code, "
                    "error_message, opening, patch, owes, result, took_ms, finished_at IS NOT NULL)",
-                   "1 STEP a COMPLETED 2 {\"o\": 1} 1.5 t; "
+                   "1 STEP a COMPLETED 2 {\"o\": 1} t; " /* 1.5 was of the first attempt */
                    "2 WAIT w COMPLETED 0 {\"p\": 1} {\"inline\": true} [1] t; "
                    "3 SIDE_EFFECT s COMPLETED 0 \"x\" t");
     expect_value(bus.conn, "true true",

@@ -49,10 +49,10 @@ Test(process_views, process_audit_tells_all_that_happened)
 
     expect_value(bus.conn,
                  "PROCESS_CREATED; STEP_COMPLETED STEP COMPLETED 1; COMMAND_COMPLETED COMMAND "
-                 "COMPLETED 1; WAIT_WAITING WAIT WAITING 0; ASYNC_RESPONSE ASYNC_RESPONSE "
+                 "COMPLETED 1; WAIT_WAITING WAIT STARTED 0; ASYNC_RESPONSE ASYNC_RESPONSE "
                  "COMPLETED 0; SIDE_EFFECT_COMPLETED SIDE_EFFECT COMPLETED 0; "
                  "COMPENSATION_SUCCESS COMPENSATION COMPLETED 0; COMPENSATION_FAILED COMPENSATION "
-                 "FAILED 0; OPERATOR_RETRY OPERATOR COMPLETED 0; STEP_RETRY STEP RETRY 2; "
+                 "FAILED 0; OPERATOR_RETRY OPERATOR COMPLETED 0; STEP_RETRY STEP WAITING_RETRY 2; "
                  "WAIT_TIMEOUT",
                  "SELECT string_agg(concat_ws(' ', event, entry_type, step_status, "
                  "attempt_number), '; ' ORDER BY at, ordinal) FROM commandbus.process_audit "
@@ -67,10 +67,11 @@ Test(process_views, process_audit_tells_all_that_happened)
     expect_value(bus.conn, "L1 {\"ok\": true} t",
                  "SELECT concat_ws(' ', step_name, reply_outcome, reply_data, received_at = at) "
                  "FROM commandbus.process_audit WHERE entry_type = 'ASYNC_RESPONSE'");
-    expect_value(bus.conn, "ann w awaitL1",
+    expect_value(bus.conn, "ann w w awaitL1",
                  "SELECT string_agg(concat_ws(' ', operator, worker, CASE WHEN worker IS NOT NULL "
-                 "THEN step_name END), ' ' ORDER BY at, ordinal) FROM commandbus.process_audit "
-                 "WHERE operator IS NOT NULL OR worker IS NOT NULL");
+                 "AND event = 'WAIT_TIMEOUT' THEN step_name END), ' ' ORDER BY at, ordinal) "
+                 "FROM commandbus.process_audit "
+                 "WHERE operator IS NOT NULL OR event = 'WAIT_TIMEOUT'");
 }
 
 /* The outcome is the command's own, as long as it is there. */
@@ -159,6 +160,37 @@ Test(process_views, process_figures_count_what_has_not_ended)
     expect_value(bus.conn, "Test EXECUTING 2 90; Test WAITING_FOR_TSQ WAIT_TIMEOUT 2 0",
                  "SELECT string_agg(concat_ws(' ', process_type, status, error_code, processes, "
                  "floor(oldest_due_seconds)), '; ') FROM commandbus.process_figures()");
+}
+
+/* S4, PM.6: whoever waits for a reply, whatever its status; who waits for a response does not */
+Test(process_views, process_figures_tell_how_long_replies_and_responses_are_awaited)
+{
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', awaits_reply = true, "
+                "updated_at = now() - interval '2 h'");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', awaits_reply = true");
+    process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'awaitL1', "
+                "updated_at = now() - interval '3 h'");
+
+    expect_value(bus.conn, "awaitL1 1 3 0; bookFx 2 2 2",
+                 "SELECT string_agg(concat_ws(' ', current_wait, processes, "
+                 "floor(oldest_seconds / 3600), floor(oldest_reply_seconds / 3600)), '; ') "
+                 "FROM commandbus.process_figures()");
+    expect_value(bus.conn, "1",
+                 "SELECT processes FROM commandbus.process_problems() "
+                 "WHERE problem = 'LONG_REPLY'");
+}
+
+/* What a process waits for is told with the settle that suspends it. */
+Test(process_views, a_settle_says_whether_the_wait_is_for_a_reply)
+{
+    cb_uuid id = process_put("");
+
+    process_settle(&id, 0,
+                   "\"checkpoint\":true,\"status\":\"WAITING_FOR_ASYNC\",\"wait\":\"bookFx\","
+                   "\"awaits_reply\":true");
+    expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.process WHERE awaits_reply");
+    process_settle(&id, 1, "\"checkpoint\":true,\"status\":\"EXECUTING\"");
+    expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.process WHERE awaits_reply");
 }
 
 static void expect_doctor(const char *check, const char *status, const char *detail)

@@ -58,8 +58,11 @@ static const struct {
     { "domain_figures", "worker operator monitor" },
     { "process_problems", "operator monitor" },
     { "process_figures", "worker operator monitor" },
+    { "step_status", "operator monitor" },
+    { "reply_outcome", "operator monitor" },
     { "instant", "operator" },
     { "redacted", "operator" },
+    { "changes", "operator" },
 
     { "tsq_retry", "operator" },
     { "tsq_cancel", "operator" },
@@ -169,6 +172,7 @@ static const struct {
     { "responder", "operator monitor", "" },
     { "process", "operator monitor", "error_message initial_state leaving state" },
     { "process_history", "operator monitor", "error_message opening owes patch result" },
+    { "process_attempt", "operator monitor", "error_message result" },
     { "process_inbox", "operator monitor", "payload" },
     { "process_event", "operator monitor", "details" },
     { "process_audit", "operator monitor", "command_data details reply_data" },
@@ -179,6 +183,7 @@ static const struct {
     { "missing_reply", "", "" },
     { "chore", "", "" },
     { "touched_queue", "", "" },
+    { "process_attempt_id_seq", "", "" },
     { "process_event_id_seq", "", "" },
     { "audit_id_seq", "", "" },
 };

@@ -183,10 +183,10 @@ test_show_tells_the_whole_story() {
     prints 'COMMAND +bookFx +WAITING +for 9 min 5[0-9] s, times out in 3 min (2|30)'
     prints "command fx/BookFx $command IN_TROUBLESHOOTING_QUEUE, sent for the 2\. time$"
     prints '^ +[0-9:.]{12}  sent$'
-    prints 'received by tester, attempt 1, waited [0-9]+ ms$'
+    prints 'received by tester, attempt 1 of 2, waited [0-9]+ ms$'
     prints 'failed after [0-9]+ ms: GATEWAY_BUSY: it broke$'
     prints 'comes again at [0-9:.]{12}$'
-    prints 'received by tester, attempt 2, waited '
+    prints 'received by tester, attempt 2 of 2, waited '
     prints 'moved to the troubleshooting queue after [0-9]+ ms: GATEWAY_DOWN: it broke$'
     prints '^in the inbox, not read yet$'
     prints 'RESPONSE +L1  \{"ok":true\}$'
@@ -195,6 +195,45 @@ test_show_tells_the_whole_story() {
     same "$(grep -oE '(STEP|COMMAND|WAIT|RESPONSE|event) +(markProcessing|bookRisk|awaitApproval|approved|bookFx|TSQ_RETRY)' \
         "$work/out" | awk '{ print $2 }' | tr '\n' ' ')" \
         'markProcessing bookRisk TSQ_RETRY awaitApproval approved bookFx '
+}
+
+# attempt PROCESS ORDINAL KIND STATUS NAME [COLUMN=VALUE...]: what a record was before.
+attempt() {
+    local names='' values='' pair
+    for pair in "${@:6}"; do
+        names+=", ${pair%%=*}" values+=", ${pair#*=}"
+    done
+    sql "INSERT INTO commandbus.process_attempt (process_id, ordinal, kind, status, name, at$names)
+         VALUES ('$1', $2, '$3', '$4', '$5', now() - interval '10 min' + $2 * interval '1 s'$values)"
+}
+
+# S0: "Attempt 2 of 3". Every attempt and every command before the last, and why it was parked.
+test_show_tells_attempts_and_commands_that_others_followed() {
+    local id first second
+    id=$(process WAITING_FOR_TSQ current_step="'submit'" error_code="'RETRIES_EXHAUSTED'")
+    first=$(stuck_command "$id")
+    second=$(cb send fx BookFx --correlation-id "$id")
+    attempt "$id" 1 STEP RETRY mark attempts=1 max_attempts=3 took_ms=5 worker="'w-1'" error_code="'BUSY'" \
+        error_message="'come back'"
+    attempt "$id" 1 STEP STARTED mark attempts=2 max_attempts=3 worker="'w-2'"
+    record "$id" 1 STEP COMPLETED mark attempts=3 max_attempts=3 took_ms=7 worker="'w-3'"
+    attempt "$id" 2 COMMAND FAILED bookFx attempts=1 send_no=1 command_id="'$first'" domain="'fx'" command_type="'BookFx'"
+    record "$id" 2 COMMAND WAITING bookFx attempts=2 send_no=2 command_id="'$second'" domain="'fx'" command_type="'BookFx'"
+    record "$id" 3 STEP RETRY submit attempts=1 max_attempts=2
+    sql "INSERT INTO commandbus.process_event (process_id, event, step_name, worker, details)
+         VALUES ('$id', 'PARKED', 'submit', 'w-3', '{\"error_code\": \"E\", \"error_message\": \"it broke\"}')"
+
+    exits 0 process show "$id"
+    prints 'STEP +mark +COMPLETED +took 7 ms  attempt 3 of 3 on w-3$'
+    prints '^      attempt 1 of 3 at [0-9:.]{12}  took 5 ms on w-1: BUSY: come back$'
+    prints '^      attempt 2 of 3 at [0-9:.]{12} on w-2: nobody knows how it ended$'
+    prints "^      command fx/BookFx $first IN_TROUBLESHOOTING_QUEUE$"
+    prints "^      command fx/BookFx $second PENDING, sent for the 2\. time$"
+    prints 'STEP +submit +RETRY .* attempt 1 of 2$'
+    prints 'event +PARKED at submit on w-3: E: it broke$'
+    exits 0 process show "$id" --json
+    json '[.attempts[] | [.name, .attempts, .worker, .command.command_id]]' \
+        "[[\"mark\",1,\"w-1\",null],[\"mark\",2,\"w-2\",null],[\"bookFx\",1,null,\"$first\"]]"
 }
 
 test_show_has_everything_as_json() {

@@ -33,8 +33,8 @@ test_alerts_ask_for_labels_that_their_series_have() {
     labels=$(grep -oE '[{,][a-z_]+="' <<<"$http_body" | tr -d '{,="' | sort -u)
     yq -r '.spec.groups[].rules[].expr' "$k8s/components/alerts/prometheusrule.yaml" | grep -oE '(by|on) \([a-z_, ]+\)' |
         grep -oE '[a-z_]+' | grep -vxE 'by|on|namespace|pod|instance' | sort -u >"$work/asked"
-    # process_type and error_code are of processes, of which there are none here.
-    same "$(comm -23 "$work/asked" <(printf '%s\n' "$labels" process_type error_code | sort -u))" '' 'unknown labels'
+    # process_type, error_code, wait and name are of processes, of which there are none here.
+    same "$(comm -23 "$work/asked" <(printf '%s\n' "$labels" process_type error_code wait name | sort -u))" '' 'unknown labels'
     stop_worker a
 }
 

@@ -401,3 +401,125 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
     expect_status(&s, "COMPLETED", id);
     stage_close(&s);
 }
+
+/* ---- what is kept of them ---- */
+
+/* What the audit tells of the step, in the order of time. */
+#define expect_attempts(s, expected, id)                                                     \
+    expect_value(                                                                            \
+        (s)->rig.sql, expected,                                                              \
+        "SELECT string_agg(concat_ws(' ', event, step_status, attempt_number || ' of ' || "  \
+        "max_attempts, worker, details ->> 'error_message', "                                \
+        "CASE WHEN details ? 'took_ms' THEN 'took' END), '; ' ORDER BY at, attempt_number) " \
+        "FROM commandbus.process_audit WHERE process_id = $1 AND step_name = 'flaky' "       \
+        "AND entry_type IS NOT NULL",                                                        \
+        (id).text)
+
+static void expect_every_attempt_kept(void)
+{
+    step.fails = 2;
+    step.max_attempts = 3;
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{}");
+
+    stage_go(&s);
+    expect_attempts(&s, "STEP_RETRY WAITING_RETRY 1 of 3 stage busy in run 1 took", id);
+    s.worker = "second";
+    for (int i = 0; i < 2; i++) {
+        stage_wait(&s, 61);
+        stage_go(&s);
+    }
+
+    expect_status(&s, "COMPLETED", id);
+    expect_attempts(&s,
+                    "STEP_RETRY WAITING_RETRY 1 of 3 stage busy in run 1 took; "
+                    "STEP_RETRY WAITING_RETRY 2 of 3 second busy in run 2 took; "
+                    "STEP_COMPLETED COMPLETED 3 of 3 second took",
+                    id);
+    expect_value(s.rig.sql, "t",
+                 "SELECT bool_and(ended_at >= a.at AND ended_at < h.finished_at) FROM "
+                 "commandbus.process_attempt a JOIN commandbus.process_history h USING "
+                 "(process_id, ordinal) WHERE process_id = $1",
+                 id.text);
+    stage_close(&s);
+}
+
+Test(attempt, each_is_kept_with_its_worker_its_time_and_its_error) /* S0 StepRecord */
+{
+    expect_every_attempt_kept();
+}
+
+Test(attempt, each_is_kept_also_of_a_local_step)
+{
+    step.local = true;
+    expect_every_attempt_kept();
+}
+
+Test(attempt, one_that_failed_for_good_is_kept_when_an_operator_retries) /* STP.12 */
+{
+    step.fails = 1;
+    step.max_attempts = 3;
+    step.failure = CB_PERMANENT;
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{}");
+    stage_go(&s);
+
+    tale_retry(&s, id);
+    stage_go(&s);
+
+    expect_attempts(&s,
+                    "STEP_FAILED FAILED 1 of 3 stage wrong took; STEP_COMPLETED COMPLETED 1 of 3 "
+                    "stage took",
+                    id);
+    expect_events(&s, "PROCESS_CREATED PARKED TSQ_RETRY", id);
+    stage_close(&s);
+}
+
+Test(attempt, one_whose_end_nobody_knows_is_kept_too) /* STP.9 */
+{
+    step.max_attempts = 3;
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{}");
+
+    for (int i = 1; i <= 2; i++)
+        die_in_a_run(&s);
+    stage_go(&s);
+
+    expect_attempts(&s,
+                    "STEP_LOST STARTED 1 of 3 stage; STEP_LOST STARTED 2 of 3 stage; "
+                    "STEP_COMPLETED COMPLETED 3 of 3 stage took",
+                    id);
+    stage_close(&s);
+}
+
+Test(attempt, the_state_document_says_which_of_how_many_and_what_the_step_saw) /* S0 StepRecord */
+{
+    step.fails = 1;
+    step.max_attempts = 3;
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{\"count\":5}");
+    stage_go(&s);
+
+    expect_value(
+        s.rig.sql, "WAITING_RETRY 1 3 5 before",
+        "SELECT concat_ws(' ', d ->> 'status', d ->> 'attemptCount', d ->> 'maxRetries', "
+        "(d ->> 'requestJson')::jsonb ->> 'count', (d ->> 'requestJson')::jsonb ->> 'note') "
+        "FROM commandbus.process_state_document v, "
+        "LATERAL (SELECT v.document #> '{stepHistory,0}' AS d) s WHERE process_id = $1",
+        id.text);
+    stage_close(&s);
+}
+
+Test(attempt, a_process_that_goes_well_costs_no_more_rows_for_it)
+{
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{}");
+    stage_go(&s);
+
+    expect_status(&s, "COMPLETED", id);
+    expect_value(s.rig.sql, "1 0 1",
+                 "SELECT concat_ws(' ', (SELECT count(*) FROM commandbus.process_history), "
+                 "(SELECT count(*) FROM commandbus.process_attempt), "
+                 "(SELECT count(*) FROM commandbus.process_event))");
+    stage_close(&s);
+}

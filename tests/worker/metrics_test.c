@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "histogram.h"
+#include "metrics_state.h"
 
 static registry_entry fx_types[] = { { .command_type = "BookFx" }, { .command_type = "UnwindFx" } };
 static const registry fx = { fx_types, 2 };
@@ -76,7 +76,7 @@ Test(metrics, every_family_has_its_help_and_type_once_before_its_samples)
             cr_assert_eq(strncmp(line, family, strlen(family)), 0, "%s in %s", line, family);
         }
     }
-    cr_assert_eq(families, 57);
+    cr_assert_eq(families, 61);
     finish(m, text);
 }
 
@@ -161,6 +161,48 @@ Test(metrics, types_that_nobody_offers_share_one_series)
     char *text = render(m);
     expect_line(text, "commandbus_outcomes_total{domain=\"fx\",command_type=\"unknown\","
                       "outcome=\"permanent\"} 2");
+    finish(m, text);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, part))) {
+        text += strlen(part);
+        n++;
+    }
+    return n;
+}
+
+/* STP.16: code may make names as it runs */
+Test(metrics, names_of_waits_without_a_place_share_one_series)
+{
+    static const cb_process_kind kind = { .process_type = "Loop", .domain = "fx", .version = 1 };
+    static const metrics_domain one = {
+        .domain = "fx", .types = &fx, .kinds = &kind, .n_kinds = 1
+    };
+    static const metrics_now idle = { 0 };
+    metrics *m = NULL;
+    char name[20], *text = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(metrics_open(&one, 1, &m, &e), "%s", e.message);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "wait-%d", i % 100);
+        metrics_process_waited(m, 0, 0, i % 100 == 99, name, 1000);
+    }
+    cr_assert(metrics_render(m, &idle, true, "w", "1", &text, &e));
+
+    const char of_type[] = "commandbus_process_wait_duration_seconds_count{domain=\"fx\","
+                           "process_type=\"Loop\",name=\"";
+    cr_expect_eq(count_of(text, of_type), METRICS_NAMES);
+    expect_line(text, "commandbus_process_wait_duration_seconds_count{domain=\"fx\","
+                      "process_type=\"Loop\",name=\"wait-30\"} 2");
+    expect_line(text, "commandbus_process_wait_duration_seconds_count{domain=\"fx\","
+                      "process_type=\"Loop\",name=\"other\"} 136");
+    expect_line(text, "commandbus_process_command_duration_seconds_count{domain=\"fx\","
+                      "process_type=\"Loop\",name=\"wait-99\"} 2");
     finish(m, text);
 }
 

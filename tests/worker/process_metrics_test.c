@@ -84,6 +84,76 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
                      "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
 }
 
+/* S4: processes that wait, by what for, and since when */
+Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
+{
+    cb_worker *w = embed_start(PROCESSES(&Drive));
+    cb_uuid first = trip_start("Drive"), second = trip_start("Drive");
+    cb_error e = { 0 };
+    await_process(first, "WAITING_FOR_ASYNC");
+    await_process(second, "WAITING_FOR_ASYNC");
+    cr_assert(cb_worker_stop(w, 30));
+    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h' "
+                        "WHERE process_id = (SELECT min(process_id::text)::uuid FROM "
+                        "commandbus.process)");
+
+    cr_assert(figures_take(w, here.db, &e), "%s", e.message);
+
+    cr_expect(has(w, "commandbus_processes_by_wait{process_type=\"Drive\","
+                     "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));
+    cr_expect(has(w, "commandbus_process_oldest_seconds{process_type=\"Drive\","
+                     "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 72"));
+    cr_expect(!has(w, "commandbus_process_oldest_reply_wait_seconds{"), "it is no reply");
+}
+
+Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
+{
+    cb_worker *w = embed_start(PROCESSES(&Drive));
+    cb_uuid id = trip_start("Drive");
+    await_process(id, "WAITING_FOR_ASYNC");
+    cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"), "it is not over");
+
+    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+
+    await(has(w, "commandbus_process_wait_duration_seconds_count" of_type ",name=\"signal\"} 1\n"));
+    cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"));
+}
+
+/* ---- a command step ---- */
+
+static cb_flow ask_execute(cb_process *p, void *state)
+{
+    (void)state;
+    CB_DO(cb_command_step(p, "book", NULL, NULL, .domain = "risk", .command_type = "Book"));
+    return CB_DONE;
+}
+TRIP_TYPE(Ask, ask_execute, .version = 1);
+
+/* S4: WAITING_FOR_ASYNC is also the status of who waits for a reply */
+Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_took)
+{
+    test_exec(here.sql, "SELECT commandbus.register_domain('risk')");
+    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Ask))));
+    cb_uuid id = trip_start("Ask");
+    await_process(id, "WAITING_FOR_ASYNC");
+
+    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
+    await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Ask\","
+                 "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
+    cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"), "it is not over");
+
+    test_exec(here.sql,
+              "UPDATE commandbus.process_history SET at = at - interval '2 h';"
+              "SELECT (commandbus.settle('risk', 'me', array_agg(command_id), array_agg(lease_no), "
+              "ARRAY['SUCCESS'])).verdicts FROM commandbus.receive('risk', 'me', 1)");
+    await_process(id, "COMPLETED");
+    cr_expect(has(w, "commandbus_process_command_duration_seconds_count{domain=\"fx\","
+                     "process_type=\"Ask\",name=\"book\"} 1\n"));
+    cr_expect(has(w, "commandbus_process_command_duration_seconds_sum{domain=\"fx\","
+                     "process_type=\"Ask\",name=\"book\"} 72"));
+    cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"));
+}
+
 Test(process_metrics, the_heartbeat_says_which_processes_it_runs)
 {
     embed_start(PROCESSES(&Drive), .domain.concurrent_messages = 4,

@@ -79,12 +79,16 @@ Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
                                             .age_ms = 77 });
         metrics_process_step(m, 0, i);
         metrics_process_settled(m, 0, i % 2);
+        metrics_process_waited(m, 0, (size_t)i % 2, i % 3, i % 5 ? "ask" : "a\"w", i * 77777);
     }
-    metrics_figure *figures = calloc(2, sizeof *figures);
-    cr_assert(figures);
-    figures[0] = (metrics_figure){ "Refund", "WAITING_FOR_REPLY", "", 7, 61000000, 3700000001 };
-    figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1, 0, 0 };
-    metrics_figures_adopt(m, figures, 2);
+    for (int by = 0; by < FIGURES; by++) {
+        metrics_figure *figures = calloc(2, sizeof *figures);
+        cr_assert(figures);
+        figures[0] =
+            (metrics_figure){ "Refund", "WAITING_FOR_REPLY", "", 7, 1, 61000000, 3700000001 };
+        figures[1] = (metrics_figure){ "Refund", "WAITING_FOR_TSQ", "A\"B", 1, 2, 0, 0 };
+        metrics_figures_adopt(m, (figures_by)by, figures, 2);
+    }
     metrics_fleet_figure *fleet = calloc(1, sizeof *fleet);
     cr_assert(fleet);
     *fleet = (metrics_fleet_figure){ "fx", 3, 6, 5, 2, 1500000 };

@@ -57,7 +57,8 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
         atomic_init(&m->links[i].up, -1);
     histogram_init(&m->settle_size, &histogram_items);
     histogram_init(&m->settle_duration, &histogram_brief);
-    pthread_mutex_init(&m->figures.mutex, NULL);
+    for (size_t i = 0; i < FIGURES; i++)
+        pthread_mutex_init(&m->figures[i].mutex, NULL);
     pthread_mutex_init(&m->fleet.mutex, NULL);
     *ret = m;
     return true;
@@ -69,10 +70,11 @@ void metrics_free(metrics *m)
         return;
     for (size_t i = 0; i < m->n; i++) {
         free(m->domains[i].types);
-        free(m->domains[i].process_types);
+        metrics_processes_done(&m->domains[i]);
     }
     free(m->domains);
-    free(m->figures.all);
+    for (size_t i = 0; i < FIGURES; i++)
+        free(m->figures[i].all);
     free(m->fleet.all);
     free(m);
 }

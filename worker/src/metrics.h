@@ -74,22 +74,32 @@ typedef struct {
 } process_run;
 
 void metrics_process_run(metrics *m, size_t domain, size_t type, const process_run *run);
+/* A wait, or the command of a command step, that has ended. */
+void metrics_process_waited(metrics *m, size_t domain, size_t type, bool for_command,
+                            const char *name, int64_t waited_us);
 void metrics_process_step(metrics *m, size_t domain, int64_t took_us);
 void metrics_process_settled(metrics *m, size_t domain, bool checkpoint);
 void metrics_process_stale(metrics *m, size_t domain);
 void metrics_process_renewed(metrics *m, size_t domain, size_t extended, size_t gone);
 void metrics_process_released(metrics *m, size_t domain, size_t processes);
 
-/* Processes in the database, by type, status and error code. */
+/* By what processes in the database are counted, beside type and status. */
+typedef enum {
+    FIGURES_BY_CODE, /* their error code */
+    FIGURES_BY_WAIT, /* what they wait for */
+    FIGURES,
+} figures_by;
+
 typedef struct {
-    char process_type[128], status[24], error_code[128];
+    char process_type[128], status[24], by[128]; /* "": no code, no wait */
     int64_t count;
+    int64_t oldest_us;       /* for how long one of them has been as it is */
     int64_t oldest_due_us;   /* for how long one of them has been due; 0: none is */
     int64_t oldest_reply_us; /* for how long one of them has waited for a reply; 0: none does */
 } metrics_figure;
 
 /* Takes the figures over: they are malloc'ed. */
-void metrics_figures_adopt(metrics *m, metrics_figure *figures, size_t n);
+void metrics_figures_adopt(metrics *m, figures_by by, metrics_figure *figures, size_t n);
 
 /* A domain of the database, served here or not. */
 typedef struct {

@@ -27,10 +27,26 @@ bool metrics_processes_init(metrics_part *part)
     histogram_init(&part->step, &histogram_run);
     part->process_types = calloc(part->is.n_kinds + 1, sizeof *part->process_types);
     for (size_t i = 0; part->process_types && i < part->is.n_kinds; i++) {
-        histogram_init(&part->process_types[i].run, &histogram_run);
-        histogram_init(&part->process_types[i].age, &histogram_wait);
+        metrics_process_type *t = &part->process_types[i];
+        histogram_init(&t->run, &histogram_run);
+        histogram_init(&t->age, &histogram_wait);
+        for (size_t j = 0; j < METRICS_NAMES; j++) {
+            histogram_init(&t->waits[j].waited, &histogram_wait);
+            histogram_init(&t->commands[j].waited, &histogram_wait);
+        }
     }
     return part->process_types != NULL;
+}
+
+void metrics_processes_done(metrics_part *part)
+{
+    for (size_t i = 0; part->process_types && i < part->is.n_kinds; i++) {
+        for (size_t j = 0; j < METRICS_NAMES; j++) {
+            free(part->process_types[i].waits[j].name);
+            free(part->process_types[i].commands[j].name);
+        }
+    }
+    free(part->process_types);
 }
 
 static void add(metrics *m, size_t domain, process_counter which, int64_t n)
@@ -68,6 +84,35 @@ void metrics_process_run(metrics *m, size_t domain, size_t type, const process_r
     add(m, domain, PROCESS_REPLAYED, run->replayed);
 }
 
+/* The place of a name, which it may take by this. NULL: no memory. */
+static metrics_named *place_of(metrics_named *places, const char *name)
+{
+    for (size_t i = 0; i < METRICS_NAMES; i++) {
+        const char *wanted = i + 1 < METRICS_NAMES ? name : "other";
+        char *taken = atomic_load(&places[i].name), *mine;
+        if (!taken) {
+            if (!(mine = strdup(wanted)))
+                return NULL;
+            if (atomic_compare_exchange_strong(&places[i].name, &taken, mine))
+                return &places[i];
+            free(mine); /* somebody was faster: `taken` is theirs */
+        }
+        if (strcmp(taken, wanted) == 0)
+            return &places[i];
+    }
+    return NULL;
+}
+
+void metrics_process_waited(metrics *m, size_t domain, size_t type, bool for_command,
+                            const char *name, int64_t waited_us)
+{
+    metrics_process_type *t = &m->domains[domain].process_types[type];
+    metrics_named *place = place_of(for_command ? t->commands : t->waits, name);
+
+    if (place)
+        histogram_add(&place->waited, waited_us);
+}
+
 void metrics_process_step(metrics *m, size_t domain, int64_t took_us)
 {
     histogram_add(&m->domains[domain].step, took_us);
@@ -94,11 +139,11 @@ void metrics_process_released(metrics *m, size_t domain, size_t processes)
     add(m, domain, PROCESS_RELEASED, (int64_t)processes);
 }
 
-void metrics_figures_adopt(metrics *m, metrics_figure *figures, size_t n)
+void metrics_figures_adopt(metrics *m, figures_by by, metrics_figure *figures, size_t n)
 {
-    pthread_mutex_lock(&m->figures.mutex);
-    free(m->figures.all);
-    m->figures.all = figures;
-    m->figures.n = n;
-    pthread_mutex_unlock(&m->figures.mutex);
+    pthread_mutex_lock(&m->figures[by].mutex);
+    free(m->figures[by].all);
+    m->figures[by].all = figures;
+    m->figures[by].n = n;
+    pthread_mutex_unlock(&m->figures[by].mutex);
 }

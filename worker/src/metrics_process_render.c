@@ -40,9 +40,10 @@ static void type_histogram(const scrape *s, const family *f)
         const metrics_part *part = &s->m->domains[i];
         for (size_t j = 0; j < part->is.n_kinds; j++) {
             const char *t = (const char *)&part->process_types[j];
-            scrape_histogram(
-                s, f, (const histogram *)(const void *)(t + f->which),
-                &(scrape_labels){ part->is.domain, type_label, part->is.kinds[j].process_type });
+            scrape_histogram(s, f, (const histogram *)(const void *)(t + f->which),
+                             &(scrape_labels){ .domain = part->is.domain,
+                                               .key = type_label,
+                                               .value = part->is.kinds[j].process_type });
         }
     }
 }
@@ -58,42 +59,88 @@ static void domain_histogram(const scrape *s, const family *f)
     }
 }
 
-static void figure_name(const scrape *s, const family *f, const metrics_figure *figure)
+/* The metrics_named of metrics_process_type. */
+static void named_histograms(const scrape *s, const family *f)
 {
+    for (size_t i = 0; i < s->m->n; i++) {
+        const metrics_part *part = &s->m->domains[i];
+        for (size_t j = 0; j < part->is.n_kinds * METRICS_NAMES; j++) {
+            size_t type = j / METRICS_NAMES;
+            const char *t = (const char *)&part->process_types[type] + f->which;
+            const metrics_named *named = (const metrics_named *)(const void *)t + j % METRICS_NAMES;
+            const char *name = atomic_load(&named->name);
+            if (name)
+                scrape_histogram(s, f, &named->waited,
+                                 &(scrape_labels){ .domain = part->is.domain,
+                                                   .key = type_label,
+                                                   .value = part->is.kinds[type].process_type,
+                                                   .key2 = "name",
+                                                   .value2 = name });
+        }
+    }
+}
+
+static void figure_name(const scrape *s, const family *f, figures_by by,
+                        const metrics_figure *figure)
+{
+    static const char *const labels[FIGURES] = {
+        [FIGURES_BY_CODE] = "error_code", [FIGURES_BY_WAIT] = "wait"
+    };
+
     fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
     scrape_label(s, "{", type_label, figure->process_type);
     scrape_label(s, ",", "status", figure->status);
-    scrape_label(s, ",", "error_code", figure->error_code);
+    scrape_label(s, ",", labels[by], figure->by);
 }
 
-static void figures(const scrape *s, const family *f)
+static void counts(const scrape *s, const family *f, figures_by by)
 {
     metrics *m = (metrics *)s->m; /* the lock is no part of what a scrape leaves as it was */
 
-    pthread_mutex_lock(&m->figures.mutex);
-    for (size_t i = 0; i < m->figures.n; i++) {
-        figure_name(s, f, &m->figures.all[i]);
-        scrape_integer(s, m->figures.all[i].count);
+    pthread_mutex_lock(&m->figures[by].mutex);
+    for (size_t i = 0; i < m->figures[by].n; i++) {
+        figure_name(s, f, by, &m->figures[by].all[i]);
+        scrape_integer(s, m->figures[by].all[i].count);
     }
-    pthread_mutex_unlock(&m->figures.mutex);
+    pthread_mutex_unlock(&m->figures[by].mutex);
 }
 
 /* A field of metrics_figure in microseconds, of those where it is not 0. */
-static void figure_seconds(const scrape *s, const family *f)
+static void seconds(const scrape *s, const family *f, figures_by by)
 {
     metrics *m = (metrics *)s->m;
 
-    pthread_mutex_lock(&m->figures.mutex);
-    for (size_t i = 0; i < m->figures.n; i++) {
-        const char *figure = (const char *)&m->figures.all[i];
+    pthread_mutex_lock(&m->figures[by].mutex);
+    for (size_t i = 0; i < m->figures[by].n; i++) {
+        const char *figure = (const char *)&m->figures[by].all[i];
         int64_t us = *(const int64_t *)(const void *)(figure + f->which);
         if (us <= 0)
             continue;
-        figure_name(s, f, &m->figures.all[i]);
+        figure_name(s, f, by, &m->figures[by].all[i]);
         fputc('}', s->out);
         scrape_seconds(s, us);
     }
-    pthread_mutex_unlock(&m->figures.mutex);
+    pthread_mutex_unlock(&m->figures[by].mutex);
+}
+
+static void counts_by_code(const scrape *s, const family *f)
+{
+    counts(s, f, FIGURES_BY_CODE);
+}
+
+static void counts_by_wait(const scrape *s, const family *f)
+{
+    counts(s, f, FIGURES_BY_WAIT);
+}
+
+static void seconds_by_code(const scrape *s, const family *f)
+{
+    seconds(s, f, FIGURES_BY_CODE);
+}
+
+static void seconds_by_wait(const scrape *s, const family *f)
+{
+    seconds(s, f, FIGURES_BY_WAIT);
 }
 
 const family process_families[] = {
@@ -135,12 +182,23 @@ const family process_families[] = {
     { "replies_dead_lettered_total", "counter",
       "Replies that could not be understood or belong to no known process, archived.", total,
       REPLIES_DEAD_LETTERED },
-    { "processes", "gauge", "Processes in the database that are at work or wait.", figures, 0 },
+    { "process_command_duration_seconds", "histogram",
+      "From sending the command of a command step to having its final reply.", named_histograms,
+      offsetof(metrics_process_type, commands) },
+    { "process_wait_duration_seconds", "histogram",
+      "How long a wait took, of those that were not over at once.", named_histograms,
+      offsetof(metrics_process_type, waits) },
+    { "processes", "gauge", "Processes in the database that are at work or wait.", counts_by_code,
+      0 },
+    { "processes_by_wait", "gauge", "The same, by what they wait for.", counts_by_wait, 0 },
+    { "process_oldest_seconds", "gauge",
+      "How long the oldest of these has been as it is: since its last run, or since it was parked.",
+      seconds_by_wait, offsetof(metrics_figure, oldest_us) },
     { "process_oldest_reply_wait_seconds", "gauge",
       "How long the oldest process that waits for the reply to a command has done so.",
-      figure_seconds, offsetof(metrics_figure, oldest_reply_us) },
+      seconds_by_code, offsetof(metrics_figure, oldest_reply_us) },
     { "process_oldest_due_seconds", "gauge",
-      "How long the oldest process that is due has been so, and nobody runs it.", figure_seconds,
+      "How long the oldest process that is due has been so, and nobody runs it.", seconds_by_code,
       offsetof(metrics_figure, oldest_due_us) },
 };
 const size_t n_process_families = sizeof process_families / sizeof *process_families;

@@ -68,9 +68,10 @@ static void run_durations(const scrape *s, const family *f)
     for (size_t i = 0; i < s->m->n; i++) {
         const metrics_part *part = &s->m->domains[i];
         for (size_t j = 0; j < part->n_types; j++)
-            scrape_histogram(
-                s, f, &part->types[j].run,
-                &(scrape_labels){ part->is.domain, "command_type", part->types[j].name });
+            scrape_histogram(s, f, &part->types[j].run,
+                             &(scrape_labels){ .domain = part->is.domain,
+                                               .key = "command_type",
+                                               .value = part->types[j].name });
     }
 }
 

@@ -44,10 +44,21 @@ typedef enum {
 #define METRICS_STATUSES 11 /* as many as a process can have */
 extern const char *const metrics_statuses[METRICS_STATUSES];
 
+/* Histograms by names of the code, as they turn up. Names may be made at run time: those without a place are counted
+ * together, in the last one, which bounds the number of series. */
+enum {
+    METRICS_NAMES = 32
+};
+typedef struct {
+    _Atomic(char *) name; /* NULL: free; owned. Those behind it are free too */
+    histogram waited;
+} metrics_named;
+
 /* One process type of a domain. */
 typedef struct {
     metrics_value runs[METRICS_STATUSES];
     histogram run, age; /* of one run; from start to end */
+    metrics_named waits[METRICS_NAMES], commands[METRICS_NAMES];
 } metrics_process_type;
 
 /* Counters of the whole worker. */
@@ -99,7 +110,7 @@ struct metrics {
         pthread_mutex_t mutex;
         metrics_figure *all;
         size_t n;
-    } figures;
+    } figures[FIGURES];
     struct {
         pthread_mutex_t mutex;
         metrics_fleet_figure *all;
@@ -108,6 +119,7 @@ struct metrics {
 };
 
 bool metrics_processes_init(metrics_part *part);
+void metrics_processes_done(metrics_part *part);
 
 static inline int64_t metrics_get(const metrics_value *value)
 {

@@ -87,6 +87,14 @@ static void stepping(void *arg, const char *name, int64_t timeout_ms)
         renew_soon(d->worker);
 }
 
+static void waited(void *arg, bool for_command, const char *name, int64_t ms)
+{
+    const process_job *j = arg;
+    const process_domain *d = j->domain;
+
+    metrics_process_waited(d->worker->metrics, d->index, j->type, for_command, name, ms * 1000);
+}
+
 static bool is_lost(void *arg)
 {
     const process_job *j = arg;
@@ -102,7 +110,11 @@ static bool is_stopping(void *arg)
 }
 
 const cb_run_host process_run_host = {
-    .checkpoint = checkpoint, .stepping = stepping, .is_lost = is_lost, .is_stopping = is_stopping
+    .checkpoint = checkpoint,
+    .stepping = stepping,
+    .waited = waited,
+    .is_lost = is_lost,
+    .is_stopping = is_stopping,
 };
 
 /* ---- what a run came to ---- */

@@ -50,6 +50,8 @@ void scrape_histogram(const scrape *s, const family *f, const histogram *h,
             scrape_label(s, "{", "domain", domain);
         if (labels->key)
             scrape_label(s, ",", labels->key, labels->value);
+        if (labels->key2)
+            scrape_label(s, ",", labels->key2, labels->value2);
         if (bucket)
             scrape_label(s, domain ? "," : "{", "le",
                          i < h->scale->n ? h->scale->bounds[i].le : "+Inf");

@@ -37,6 +37,7 @@ void scrape_seconds(const scrape *s, int64_t us);
 typedef struct {
     const char *domain;
     const char *key, *value; /* a further one */
+    const char *key2, *value2;
 } scrape_labels;
 
 void scrape_histogram(const scrape *s, const family *f, const histogram *h,

@@ -70,6 +70,7 @@ BEGIN
                   SELECT FROM commandbus.batch b WHERE b.batch_id = p.batch_id AND b.completed_at IS NULL))
         LIMIT batch_size FOR UPDATE SKIP LOCKED);
     DELETE FROM commandbus.process_history h WHERE h.process_id = ANY (ended);
+    DELETE FROM commandbus.process_attempt a WHERE a.process_id = ANY (ended);
     DELETE FROM commandbus.process_inbox i WHERE i.process_id = ANY (ended);
     DELETE FROM commandbus.process_event e WHERE e.process_id = ANY (ended);
     DELETE FROM commandbus.process p WHERE p.process_id = ANY (ended);

@@ -1,4 +1,5 @@
--- Processes: one row each, what happened (history), what has arrived (inbox), what was noteworthy (event).
+-- Processes: one row each, what happened (history), what it took (attempt), what has arrived (inbox), what was
+-- noteworthy (event).
 
 CREATE TYPE commandbus.process_status AS ENUM ('PENDING', 'EXECUTING', 'WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC',
     'WAITING_FOR_RETRY', 'WAITING_FOR_TSQ', 'COMPENSATING', 'COMPENSATED', 'COMPLETED', 'CANCELED', 'FAILED');
@@ -72,6 +73,8 @@ CREATE TABLE commandbus.process (
     execution_model commandbus.execution_model NOT NULL,
     -- The deadline has had its effect, or an operator has set it aside.
     deadline_spent  boolean     NOT NULL DEFAULT false,
+    -- What it waits for is the reply to a command.
+    awaits_reply    boolean     NOT NULL DEFAULT false,
     domain          text        NOT NULL,
     process_type    text        NOT NULL,
     current_step    text,
@@ -111,12 +114,15 @@ CREATE TABLE commandbus.process_history (
     command_id    uuid,        -- of a COMMAND, or of a COMPENSATION by command
     response_id   uuid,        -- of a RESPONSE, if its sender gave one
     at            timestamptz NOT NULL,
+    -- When its present attempt began, or its present command was sent; NULL: at `at`, with the record.
+    begun_at      timestamptz,
     finished_at   timestamptz,
     -- Of a wait or a command. The first one stays, whatever wakes the process.
     timeout_at    timestamptz,
     took_ms       double precision, -- the last attempt's run, as the worker measured it
     ordinal       integer     NOT NULL,
     attempts      integer     NOT NULL DEFAULT 0, -- begun since the last operator retry
+    max_attempts  integer,     -- of a step; of a command, if its step says
     send_no       integer,     -- which command of this record, from 1
     -- RESPONSE: it was applied while that record was open. COMPENSATION: the record that it pays. WAIT of a manager:
     -- the response that ended it.
@@ -126,6 +132,7 @@ CREATE TABLE commandbus.process_history (
     name          text        NOT NULL,
     domain        text,        -- where the command went
     command_type  text,
+    worker        text,        -- who wrote it last: whose attempt it is
     error_code    text,
     error_message text,
     result        jsonb,       -- of a command, a side effect, a version; the payload of a response or an operator's request
@@ -137,6 +144,36 @@ CREATE TABLE commandbus.process_history (
 -- Whether a response was there already. Few have an id, so this costs nothing where none is given.
 CREATE INDEX process_history_response ON commandbus.process_history (process_id, response_id)
     WHERE response_id IS NOT NULL;
+-- From a command to what its process made of it.
+CREATE INDEX process_history_command ON commandbus.process_history (command_id)
+    WHERE command_id IS NOT NULL;
+
+-- What a record was before it was written over: an attempt that failed, was given back or has no end that anybody
+-- knows (STARTED), and a command that was sent again. Append-only; a process that goes well has none.
+CREATE TABLE commandbus.process_attempt (
+    id            bigint      GENERATED ALWAYS AS IDENTITY (CACHE 10),
+    process_id    uuid        NOT NULL,
+    command_id    uuid,
+    at            timestamptz NOT NULL, -- when it began, or the command was sent
+    ended_at      timestamptz,          -- NULL: nobody knows
+    took_ms       double precision,
+    ordinal       integer     NOT NULL,
+    attempts      integer     NOT NULL,
+    max_attempts  integer,
+    send_no       integer,
+    kind          commandbus.record_kind NOT NULL,
+    status        commandbus.record_status NOT NULL,
+    name          text        NOT NULL,
+    domain        text,
+    command_type  text,
+    worker        text,
+    error_code    text,
+    error_message text,
+    result        jsonb
+) WITH (fillfactor = 100, autovacuum_vacuum_insert_scale_factor = 0.1);
+CREATE INDEX process_attempt_process ON commandbus.process_attempt (process_id);
+CREATE INDEX process_attempt_command ON commandbus.process_attempt (command_id)
+    WHERE command_id IS NOT NULL;
 
 -- What has arrived and no run has consumed yet. Numbered under the lock of the process row.
 CREATE TABLE commandbus.process_inbox (
@@ -153,11 +190,13 @@ CREATE TABLE commandbus.process_inbox (
 CREATE INDEX process_inbox_response ON commandbus.process_inbox (process_id, response_id)
     WHERE response_id IS NOT NULL;
 
--- What is worth telling beside the records: timeouts, deadlines, what came too late. Append-only.
+-- What is worth telling beside the records: parkings, timeouts, deadlines, replies that ended nothing or came too
+-- late. Append-only.
 CREATE TABLE commandbus.process_event (
     id         bigint      GENERATED ALWAYS AS IDENTITY (CACHE 10),
     at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     process_id uuid        NOT NULL,
+    command_id uuid,        -- whose reply it was
     event      text        NOT NULL,
     step_name  text,
     worker     text,
@@ -166,3 +205,5 @@ CREATE TABLE commandbus.process_event (
     details    jsonb
 );
 CREATE INDEX process_event_process ON commandbus.process_event (process_id);
+CREATE INDEX process_event_command ON commandbus.process_event (command_id)
+    WHERE command_id IS NOT NULL;

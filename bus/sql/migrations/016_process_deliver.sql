@@ -140,10 +140,15 @@ BEGIN
         -- By place: by key, a plan made while the table was small read all of it at each call.
         WHERE p.ctid = r.place
     ), told AS (
-        INSERT INTO commandbus.process_event (process_id, event, worker, details)
-        SELECT r.process_id, 'LATE_REPLY', deliver_replies.worker,
-               jsonb_build_object('command_id', r.command_id, 'outcome', r.message -> 'outcome', 'final', r.message -> 'final')
-        FROM reply r WHERE r.fate = 'LATE'
+        -- Of a final reply that is in time the record tells.
+        INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker, details)
+        SELECT moment, r.process_id, r.command_id,
+               CASE r.fate WHEN 'LATE' THEN 'LATE_REPLY' ELSE 'REPLY_NOT_FINAL' END,
+               (SELECT h.name FROM commandbus.process_history h
+                WHERE h.process_id = r.process_id AND h.command_id = r.command_id LIMIT 1),
+               deliver_replies.worker, r.message - 'correlation_id'
+        FROM reply r WHERE r.fate = 'LATE' OR (r.fate = 'LIVE' AND r.message -> 'final' = 'false')
+        ORDER BY r.ord
     ), audited AS (
         INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
         SELECT r.command_id, queue.domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
@@ -335,10 +340,9 @@ BEGIN
         SET inbox_seq = one.seq, wake_at = commandbus.now(),
             content_bytes = p.content_bytes + 200 + commandbus.json_bytes(one.message)
         WHERE p.process_id = one.process_id;
-        INSERT INTO commandbus.process_event (process_id, event, db_user, details)
-        VALUES (one.process_id, 'REPLY_RESTORED', session_user,
-                jsonb_build_object('command_id', one.command_id, 'outcome', one.message -> 'outcome',
-                                   'final', one.message -> 'final', 'ended_at', one.ended_at));
+        INSERT INTO commandbus.process_event (process_id, command_id, event, db_user, details)
+        VALUES (one.process_id, one.command_id, 'REPLY_RESTORED', session_user,
+                one.message - 'correlation_id' || jsonb_build_object('ended_at', one.ended_at));
         PERFORM commandbus.wake_sleepers(one.domain || '__processes');
         process_id := one.process_id;
         process_type := one.process_type;

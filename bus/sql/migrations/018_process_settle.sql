@@ -1,7 +1,7 @@
 -- Settling processes: what runs came to, one transaction, an answer per item. SQL knows no step: it writes
 -- what it is told, if the fence is right.
 --
--- SETTLED  row, history, inbox, events, commands and cancels were written
+-- SETTLED  row, history, attempts, inbox, events, commands and cancels were written
 -- ALREADY  this was written before: a resend after a COMMIT whose answer was lost
 -- BUSY     the row is locked by somebody: bring it again
 -- STALE    the fence was lost: event STALE_OUTCOME, nothing changed
@@ -15,12 +15,12 @@ CREATE TYPE commandbus.process_outcome AS (
     wake text, records jsonb, commands jsonb, cancels jsonb, events jsonb,
     -- In place of one that was refused: where the process is and was going to stays, and of what the run consumed
     -- only the operator's decision goes.
-    refused boolean);
+    refused boolean, awaits_reply boolean);
 CREATE TYPE commandbus.process_record AS (
     ordinal integer, kind commandbus.record_kind, status commandbus.record_status, name text, attempts integer,
     send_no integer, during integer, command_id uuid, response_id uuid, domain text, command_type text,
     timeout_ms double precision, timeout_at_ms double precision, took_ms double precision, error_code text,
-    error_message text, result jsonb, opening jsonb, patch jsonb, owes jsonb, finished boolean);
+    error_message text, result jsonb, opening jsonb, patch jsonb, owes jsonb, finished boolean, max_attempts integer);
 
 -- A duration from `since`, or a moment, or NULL.
 CREATE FUNCTION commandbus.moment(since timestamptz, in_ms double precision, at_ms double precision) RETURNS timestamptz
@@ -194,13 +194,17 @@ BEGIN
         SELECT i.* FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
             AS i(process_id, lease_no, settle_no, checkpoint, vt_seconds, version, status, phase, step, wait, state, error_code,
                  error_message, leaving, deadline_spent, seen, consumed, retry_ms, retry_at_ms, timeout_ms, timeout_at_ms,
-                 wake, records, commands, cancels, events, refused, ord)
+                 wake, records, commands, cancels, events, refused, awaits_reply, ord)
     ), held AS MATERIALIZED (
         SELECT i.*, p.place, coalesce(i.checkpoint, false) AS goes_on,
+               -- Once each time: a run that only looked leaves it as it was.
+               i.status = 'WAITING_FOR_TSQ' AND (p.tsq_at IS NULL OR p.error_code IS DISTINCT FROM left(i.error_code, 200)
+                   OR p.error_message IS DISTINCT FROM left(i.error_message, 4000)
+                   OR jsonb_path_exists(i.records, '$[*] ? (@.kind == "OPERATOR")')) AS parks,
                commandbus.moment(now_at, i.retry_ms, i.retry_at_ms) AS retry_at,
                commandbus.moment(now_at, i.timeout_ms, i.timeout_at_ms) AS timeout_at
         FROM item i CROSS JOIN LATERAL (
-            SELECT p.ctid AS place FROM commandbus.process p
+            SELECT p.ctid AS place, p.tsq_at, p.error_code, p.error_message FROM commandbus.process p
             WHERE p.process_id = i.process_id AND p.lease_no = i.lease_no AND p.settle_no = i.settle_no
               AND p.lease_owner = settle_processes.worker
             FOR UPDATE OF p SKIP LOCKED
@@ -211,6 +215,7 @@ BEGIN
         SET settle_no = p.settle_no + 1, unsettled = 0, version = greatest(p.version, h.version), status = coalesce(h.status, p.status),
             phase = coalesce(h.phase, p.phase), current_step = CASE WHEN h.refused THEN p.current_step ELSE h.step END,
             current_wait = CASE WHEN h.refused THEN p.current_wait ELSE h.wait END,
+            awaits_reply = CASE WHEN h.refused THEN p.awaits_reply ELSE coalesce(h.awaits_reply, false) END,
             state = coalesce(h.state, p.state), error_code = left(h.error_code, 200),
             error_message = left(h.error_message, 4000),
             leaving = CASE WHEN h.refused THEN p.leaving ELSE h.leaving END,
@@ -234,26 +239,54 @@ BEGIN
             updated_at = now_at
         FROM held h WHERE p.ctid = h.place
         RETURNING h.ord, p.process_id, p.domain, p.reply_queue, NOT h.goes_on AND p.wake_at = now_at AS is_due,
-                  h.consumed, h.refused, h.cancels, h.events,
+                  h.consumed, h.refused, h.cancels, h.events, h.parks, p.current_step, p.error_code, p.error_message,
                   CASE WHEN p.completed_at IS NOT NULL THEN p.batch_id END AS ended_of
     ), record AS MATERIALIZED (
         -- All records in one go: reading them one by one took 19 us each, a third of the settle.
-        SELECT r.*, commandbus.moment(now_at, nullif(r.timeout_ms, 0), r.timeout_at_ms) AS timeout_at,
-               (SELECT h.ctid FROM commandbus.process_history h
-                WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal) AS place
+        SELECT r.*, commandbus.moment(now_at, nullif(r.timeout_ms, 0), r.timeout_at_ms) AS timeout_at, h.place,
+               -- Its attempt or its command is not the one that the row tells of: what that came to is kept.
+               (r.command_id <> h.command_id
+                OR (h.status = 'STARTED' AND r.status = 'STARTED')
+                OR (h.status IN ('RETRY', 'FAILED') AND coalesce(h.error_code, h.took_ms::text) IS NOT NULL
+                    AND (r.status <> h.status OR r.attempts > h.attempts
+                         OR left(r.error_code, 200) IS DISTINCT FROM h.error_code
+                         OR left(r.error_message, 4000) IS DISTINCT FROM h.error_message))) IS TRUE AS again
         FROM ROWS FROM (
             jsonb_populate_recordset(NULL::commandbus.process_record, jsonb_path_query_array(items, 'lax $[*].records[*]')),
             unnest(owners, keepers)
         ) AS r(ordinal, kind, status, name, attempts, send_no, during, command_id, response_id, domain, command_type,
-               timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, process_id, item)
+               timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, max_attempts,
+               process_id, item)
+        LEFT JOIN LATERAL (
+            SELECT h.ctid AS place, h.status, h.attempts, h.command_id, h.took_ms, h.error_code, h.error_message
+            FROM commandbus.process_history h WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal LIMIT 1
+        ) h ON true
         WHERE r.item IN (SELECT s.ord FROM settled s)
+    ), replaced AS (
+        INSERT INTO commandbus.process_attempt (process_id, command_id, at, ended_at, took_ms, ordinal, attempts,
+            max_attempts, send_no, kind, status, name, domain, command_type, worker, error_code, error_message, result)
+        SELECT h.process_id, h.command_id, coalesce(h.begun_at, h.at),
+               coalesce(h.finished_at, b.at, coalesce(h.begun_at, h.at) + make_interval(secs => h.took_ms / 1000)),
+               h.took_ms, h.ordinal, h.attempts, h.max_attempts, h.send_no, h.kind,
+               CASE WHEN b.at IS NULL THEN h.status ELSE 'FAILED' END, h.name, h.domain, h.command_type, h.worker,
+               coalesce(h.error_code, b.error_code), coalesce(h.error_message, b.error_message), h.result
+        FROM record r JOIN commandbus.process_history h ON h.ctid = r.place
+        LEFT JOIN LATERAL (
+            -- The end of the command before, which this very run has read.
+            SELECT b.at, coalesce(b.payload ->> 'error_code', b.name) AS error_code,
+                   coalesce(b.payload ->> 'error_message', b.payload ->> 'reason') AS error_message
+            FROM commandbus.process_inbox b
+            WHERE b.process_id = h.process_id AND b.kind = 'REPLY' AND b.payload -> 'final' IS DISTINCT FROM 'false'
+              AND h.status = 'WAITING' AND lower(b.payload ->> 'command_id') = h.command_id::text LIMIT 1
+        ) b ON true
+        WHERE r.again
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
-            ordinal, attempts, send_no, during, kind, status, name, domain, command_type, error_code, error_message, result,
-            opening, patch, owes)
+            ordinal, attempts, max_attempts, send_no, during, kind, status, name, domain, command_type, worker, error_code,
+            error_message, result, opening, patch, owes)
         SELECT r.process_id, r.command_id, r.response_id, now_at, CASE WHEN r.finished THEN now_at END, r.timeout_at, r.took_ms,
-               r.ordinal, coalesce(r.attempts, 0), r.send_no, r.during, r.kind, r.status, r.name, r.domain, r.command_type,
-               left(r.error_code, 200), left(r.error_message, 4000), r.result, r.opening, r.patch, r.owes
+               r.ordinal, coalesce(r.attempts, 0), r.max_attempts, r.send_no, r.during, r.kind, r.status, r.name, r.domain,
+               r.command_type, settle_processes.worker, left(r.error_code, 200), left(r.error_message, 4000), r.result, r.opening, r.patch, r.owes
         FROM record r WHERE r.place IS NULL
     ), rewritten AS (
         -- What is not given stays, but for the error: that goes with the status.
@@ -269,13 +302,17 @@ BEGIN
             during = coalesce(r.during, h.during),
             domain = coalesce(r.domain, h.domain),
             command_type = coalesce(r.command_type, h.command_type),
-            took_ms = coalesce(r.took_ms, h.took_ms),
+            max_attempts = coalesce(r.max_attempts, h.max_attempts),
+            worker = settle_processes.worker,
+            begun_at = CASE WHEN r.again THEN now_at ELSE h.begun_at END,
+            took_ms = CASE WHEN r.again THEN r.took_ms ELSE coalesce(r.took_ms, h.took_ms) END,
             result = coalesce(r.result, h.result),
             patch = coalesce(r.patch, h.patch),
             owes = coalesce(r.owes, h.owes),
-            finished_at = CASE WHEN r.finished AND h.status = coalesce(r.status, h.status) THEN coalesce(h.finished_at, now_at)
+            finished_at = CASE WHEN r.finished AND NOT r.again AND h.status = coalesce(r.status, h.status)
+                               THEN coalesce(h.finished_at, now_at)
                                WHEN r.finished THEN now_at
-                               WHEN r.finished IS NULL THEN h.finished_at END
+                               WHEN r.finished IS NULL AND NOT r.again THEN h.finished_at END
         -- Nobody else writes the history of a process whose fence we hold, so its place is right.
         FROM record r WHERE h.ctid = r.place
     ), consumed AS (
@@ -286,9 +323,19 @@ BEGIN
                 WHERE b.process_id = s.process_id AND b.seq = c.seq AND (s.refused IS NOT TRUE OR b.kind = 'OPERATOR') LIMIT 1
             ) b))
     ), told AS (
-        INSERT INTO commandbus.process_event (at, process_id, event, step_name, worker, details)
-        SELECT now_at, s.process_id, e ->> 'event', e ->> 'name', settle_processes.worker, nullif(e -> 'details', 'null')
+        INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker, details)
+        SELECT now_at, s.process_id,
+               CASE WHEN commandbus.is_uuid(e #>> '{details,command_id}') THEN (e #>> '{details,command_id}')::uuid END,
+               e ->> 'event', e ->> 'name', settle_processes.worker,
+               -- Of a reply in the inbox, which goes with this, all that it said.
+               coalesce((SELECT b.payload - 'correlation_id' FROM commandbus.process_inbox b
+                         WHERE b.process_id = s.process_id AND b.seq = (e #>> '{details,seq}')::integer),
+                        nullif(e -> 'details', 'null'))
         FROM settled s CROSS JOIN LATERAL jsonb_array_elements(s.events) e
+        UNION ALL
+        SELECT now_at, s.process_id, NULL, 'PARKED', s.current_step, settle_processes.worker,
+               jsonb_build_object('error_code', s.error_code, 'error_message', s.error_message)
+        FROM settled s WHERE s.parks
     )
     SELECT array_agg(s.ord::integer) AS ords,
            array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,

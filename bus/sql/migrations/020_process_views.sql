@@ -27,43 +27,79 @@ BEGIN
 END
 $$;
 
--- What happened to processes, one row a record or event. Data without what the type redacts; that of a command is
--- there as long as the command is.
+-- S0's words for how a step is.
+CREATE FUNCTION commandbus.step_status(status commandbus.record_status) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE status WHEN 'COMPLETED' THEN 'COMPLETED' WHEN 'RETRY' THEN 'WAITING_RETRY'
+                       WHEN 'FAILED' THEN 'FAILED' WHEN 'ABANDONED' THEN 'FAILED' ELSE 'STARTED' END
+$$;
+
+-- What a command came to, in the words of replies: its own end if it is still there (an abandoned record does not tell
+-- it), else the record's.
+CREATE FUNCTION commandbus.reply_outcome(command commandbus.command_status, record commandbus.record_status) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(CASE command WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
+                                 WHEN 'FAILED' THEN 'FAILED' END,
+                    CASE record WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END)
+$$;
+
+-- What happened to processes: their start; each record, as its last attempt or command left it; each attempt and each
+-- command before that; each event. Data without what the type redacts; that of a command is there as long as the
+-- command is. Attempts of a command are those of its handler, while the command is there.
+--
+-- By process_id or command_id: index scans. By anything else it reads all that retention has left.
 CREATE VIEW commandbus.process_audit AS
 SELECT p.process_id, p.domain, p.process_type, p.created_at AS at, NULL::text AS step_name, 'PROCESS_CREATED' AS event,
        NULL::text AS entry_type, NULL::text AS step_status, NULL::integer AS attempt_number, NULL::uuid AS command_id,
        NULL::text AS command_type, NULL::jsonb AS command_data, NULL::timestamptz AS sent_at, NULL::text AS reply_outcome,
        NULL::jsonb AS reply_data, NULL::timestamptz AS received_at, NULL::text AS operator, NULL::jsonb AS details,
-       0 AS ordinal, NULL::text AS worker
+       0 AS ordinal, e.worker, NULL::integer AS max_attempts, e.db_user
 FROM commandbus.process p
+LEFT JOIN commandbus.process_event e ON e.process_id = p.process_id AND e.event = 'PROCESS_CREATED'
 UNION ALL
-SELECT p.process_id, p.domain, p.process_type, h.at, h.name,
+SELECT p.process_id, p.domain, p.process_type, coalesce(h.begun_at, h.at), h.name,
        CASE WHEN h.kind = 'RESPONSE' THEN 'ASYNC_RESPONSE'
             WHEN h.kind = 'OPERATOR' THEN 'OPERATOR_' || h.name
             WHEN h.kind = 'COMPENSATION' AND h.status = 'COMPLETED' THEN 'COMPENSATION_SUCCESS'
             ELSE h.kind || '_' || h.status END,
        CASE h.kind WHEN 'RESPONSE' THEN 'ASYNC_RESPONSE' ELSE h.kind::text END,
-       h.status::text, h.attempts, h.command_id, h.command_type, commandbus.redacted(c.data, t.redact),
-       CASE WHEN h.command_id IS NOT NULL THEN h.at END,
-       -- The command's own end if it is still there: an abandoned record does not tell it.
-       CASE WHEN h.command_id IS NULL OR h.finished_at IS NULL THEN NULL
-            ELSE coalesce(CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
-                                        WHEN 'FAILED' THEN 'FAILED' END,
-                          CASE h.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END) END,
+       commandbus.step_status(h.status), coalesce(c.attempts, h.attempts), h.command_id, h.command_type,
+       commandbus.redacted(c.data, t.redact),
+       CASE WHEN h.command_id IS NOT NULL THEN coalesce(h.begun_at, h.at) END,
+       CASE WHEN h.command_id IS NOT NULL AND h.finished_at IS NOT NULL THEN commandbus.reply_outcome(c.status, h.status) END,
        CASE WHEN h.command_id IS NOT NULL OR h.kind = 'RESPONSE' THEN commandbus.redacted(h.result, t.redact) END,
        CASE WHEN h.kind = 'RESPONSE' THEN h.at WHEN h.command_id IS NOT NULL THEN h.finished_at END,
        CASE WHEN h.kind = 'OPERATOR' THEN h.result ->> 'operator' END,
        jsonb_strip_nulls(jsonb_build_object('error_code', h.error_code, 'error_message', h.error_message, 'took_ms', h.took_ms,
            'finished_at', h.finished_at, 'timeout_at', h.timeout_at, 'during', h.during)),
-       h.ordinal, NULL
+       h.ordinal, h.worker, coalesce(c.max_attempts, h.max_attempts), NULL
 FROM commandbus.process_history h JOIN commandbus.process p ON p.process_id = h.process_id
 LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
 LEFT JOIN commandbus.command_metadata c ON c.command_id = h.command_id AND c.domain = h.domain
 UNION ALL
-SELECT p.process_id, p.domain, p.process_type, e.at, e.step_name, e.event, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, e.operator, commandbus.redacted(e.details, t.redact), NULL, e.worker
+SELECT p.process_id, p.domain, p.process_type, a.at, a.name,
+       a.kind || CASE a.status WHEN 'STARTED' THEN '_LOST' ELSE '_' || a.status END, a.kind::text,
+       commandbus.step_status(a.status), coalesce(c.attempts, a.attempts), a.command_id, a.command_type,
+       commandbus.redacted(c.data, t.redact), CASE WHEN a.command_id IS NOT NULL THEN a.at END,
+       CASE WHEN a.command_id IS NOT NULL THEN commandbus.reply_outcome(c.status, a.status) END,
+       CASE WHEN a.command_id IS NOT NULL THEN commandbus.redacted(a.result, t.redact) END,
+       CASE WHEN a.command_id IS NOT NULL THEN a.ended_at END, NULL,
+       jsonb_strip_nulls(jsonb_build_object('error_code', a.error_code, 'error_message', a.error_message, 'took_ms', a.took_ms,
+           'finished_at', a.ended_at)),
+       a.ordinal, a.worker, coalesce(c.max_attempts, a.max_attempts), NULL
+FROM commandbus.process_attempt a JOIN commandbus.process p ON p.process_id = a.process_id
+LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
+LEFT JOIN commandbus.command_metadata c ON c.command_id = a.command_id AND c.domain = a.domain
+UNION ALL
+SELECT p.process_id, p.domain, p.process_type, e.at, e.step_name, e.event,
+       CASE WHEN e.command_id IS NOT NULL THEN 'COMMAND' END, NULL, NULL, e.command_id, NULL, NULL, NULL,
+       CASE WHEN e.command_id IS NOT NULL THEN e.details ->> 'outcome' END,
+       CASE WHEN e.command_id IS NOT NULL THEN commandbus.redacted(nullif(e.details -> 'result', 'null'), t.redact) END,
+       CASE WHEN e.command_id IS NOT NULL THEN e.at END,
+       e.operator, commandbus.redacted(e.details, t.redact), NULL, e.worker, NULL, e.db_user
 FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
-LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type;
+LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
+WHERE e.event <> 'PROCESS_CREATED';
 
 -- A moment as S0's documents have it.
 CREATE FUNCTION commandbus.instant(at timestamptz) RETURNS text
@@ -71,7 +107,11 @@ LANGUAGE sql STABLE AS $$
     SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
--- S0's state JSON: the fields of the state, and what has happened, as one document.
+-- Changes of a state, one after the other.
+CREATE AGGREGATE commandbus.changes(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb, INITCOND = '{}');
+
+-- S0's state JSON: the fields of the state, and what has happened, as one document. The request of a step is the state
+-- that it saw, that of a command its data.
 CREATE VIEW commandbus.process_state_document AS
 SELECT p.process_id, p.domain, p.process_type,
        commandbus.redacted(p.state, t.redact) || jsonb_build_object('stepHistory', h.steps, 'waitHistory', h.waits, 'sideEffects', h.side_effects,
@@ -81,10 +121,11 @@ FROM commandbus.process p
 LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name,
-               'status', CASE h.status WHEN 'RETRY' THEN 'WAITING_RETRY' WHEN 'WAITING' THEN 'STARTED'
-                                       WHEN 'ABANDONED' THEN 'FAILED' ELSE h.status::text END,
-               'attemptCount', h.attempts, 'maxRetries', NULL, 'startedAt', commandbus.instant(h.at),
-               'completedAt', commandbus.instant(h.finished_at), 'requestJson', NULL,
+               'status', commandbus.step_status(h.status), 'attemptCount', coalesce(c.attempts, h.attempts),
+               'maxRetries', coalesce(c.max_attempts, h.max_attempts), 'startedAt', commandbus.instant(h.at),
+               'completedAt', commandbus.instant(h.finished_at),
+               'requestJson', commandbus.redacted(CASE WHEN h.command_id IS NULL THEN p.initial_state || coalesce(h.changed, '{}')
+                                                           || coalesce(h.opening, '{}') ELSE c.data END, t.redact)::text,
                'responseJson', commandbus.redacted(coalesce(h.result, h.patch), t.redact)::text, 'errorCode', h.error_code, 'errorMessage', h.error_message,
                'nextRetryAt', CASE h.status WHEN 'RETRY' THEN commandbus.instant(p.next_retry_at) END)
                ORDER BY h.ordinal) FILTER (WHERE h.kind IN ('STEP', 'COMMAND')), '[]') AS steps,
@@ -96,32 +137,35 @@ CROSS JOIN LATERAL (
            coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'valueJson', commandbus.redacted(h.result, t.redact)::text,
                'recordedAt', commandbus.instant(h.at))
                ORDER BY h.ordinal) FILTER (WHERE h.kind = 'SIDE_EFFECT'), '[]') AS side_effects
-    FROM commandbus.process_history h WHERE h.process_id = p.process_id
+    FROM (SELECT h.*, commandbus.changes(coalesce(h.opening, '{}') || coalesce(h.patch, '{}'))
+                     OVER (ORDER BY h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS changed
+          FROM commandbus.process_history h WHERE h.process_id = p.process_id) h
+    LEFT JOIN commandbus.command_metadata c ON c.command_id = h.command_id AND c.domain = h.domain
 ) h;
 
--- For a reply to a command: of a manager, of a compensation, or of a command step, which may all wait without a
--- timer. An execute() that waits for a response always has one.
-CREATE FUNCTION commandbus.awaits_reply(status commandbus.process_status, current_wait text,
-    execution_model commandbus.execution_model, next_wait_timeout_at timestamptz) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
+-- For a reply to a command: of a manager, of a command step or of a compensation, which may all wait without a timer.
+CREATE FUNCTION commandbus.awaits_reply(status commandbus.process_status, current_wait text, awaits_reply boolean)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT status = 'WAITING_FOR_REPLY' OR (status = 'COMPENSATING' AND current_wait IS NOT NULL)
-        OR (status = 'WAITING_FOR_ASYNC' AND execution_model = 'PROCESS_STEP' AND next_wait_timeout_at IS NULL)
+        OR (status = 'WAITING_FOR_ASYNC' AND awaits_reply)
 $$;
 
--- For metrics: those that have not ended, for how long the first due one that nobody runs has been due, and for how
--- long the oldest that waits for a reply has been waiting.
+-- For metrics: those that have not ended, for how long the first due one that nobody runs has been due, for how long
+-- the oldest that waits for a reply has been waiting, and for how long the oldest has been as it is.
 CREATE FUNCTION commandbus.process_figures()
-RETURNS TABLE (process_type text, status text, error_code text, processes bigint, oldest_due_seconds double precision,
-               oldest_reply_seconds double precision)
+RETURNS TABLE (process_type text, status text, error_code text, current_wait text, processes bigint,
+               oldest_due_seconds double precision, oldest_reply_seconds double precision, oldest_seconds double precision)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-    SELECT p.process_type, p.status::text, p.error_code, count(*),
+    SELECT p.process_type, p.status::text, p.error_code, p.current_wait, count(*),
            coalesce(max(extract(epoch FROM t.now_at - p.wake_at)) FILTER (WHERE p.wake_at <= t.now_at
                AND (p.lease_until IS NULL OR p.lease_until <= statement_timestamp())), 0)::double precision,
-           coalesce(max(extract(epoch FROM t.now_at - p.updated_at)) FILTER (WHERE
-               commandbus.awaits_reply(p.status, p.current_wait, p.execution_model, p.next_wait_timeout_at)), 0)::double precision
-    FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
-    GROUP BY p.process_type, p.status, p.error_code
-    ORDER BY 1, 2, 3
+           coalesce(max(extract(epoch FROM t.now_at - p.updated_at))
+               FILTER (WHERE commandbus.awaits_reply(p.status, p.current_wait, p.awaits_reply)), 0)::double precision,
+           greatest(max(extract(epoch FROM t.now_at - coalesce(p.tsq_at, p.updated_at))), 0)::double precision
+    -- OFFSET: asked once, and not for each row.
+    FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at OFFSET 0) t
+    GROUP BY p.process_type, p.status, p.error_code, p.current_wait
+    ORDER BY 1, 2, 3, 4
 $$;
 
 -- For doctor: what is wrong with processes. `seconds` is for how long, of the worst one. A live instance
@@ -131,8 +175,8 @@ RETURNS TABLE (problem text, process_type text, about text, processes bigint, se
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH live AS MATERIALIZED (
         SELECT p.process_id, p.process_type, p.domain, p.status, p.error_code, p.version, p.wake_at, p.lease_until, p.tsq_at,
-               p.updated_at, p.lease_owner, p.current_wait, p.execution_model, p.next_wait_timeout_at, t.now_at
-        FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at) t
+               p.updated_at, p.lease_owner, p.current_wait, p.awaits_reply, t.now_at
+        FROM commandbus.live_process p CROSS JOIN (SELECT commandbus.now() AS now_at OFFSET 0) t
     ), said AS MATERIALIZED (
         SELECT d.key AS process_type, max(commandbus.figure(w.details -> 'processes', d.key)) AS version
         FROM commandbus.worker w
@@ -192,8 +236,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL
     SELECT 'LONG_REPLY', l.process_type, l.domain, count(*), extract(epoch FROM max(l.now_at - l.updated_at))
     FROM live l
-    WHERE commandbus.awaits_reply(l.status, l.current_wait, l.execution_model, l.next_wait_timeout_at)
-      AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
+    WHERE commandbus.awaits_reply(l.status, l.current_wait, l.awaits_reply) AND l.updated_at < l.now_at - interval '1 hour' GROUP BY 2, 3
 $$;
 
 -- Counts follow the rows until the batch closes; from then on the frozen ones count, so that retention of

@@ -71,23 +71,28 @@ GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel, c
 -- Monitoring sees what they do, not what they are about: no state, results, payloads, messages.
 GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, next_retry_at, next_wait_timeout_at,
               deadline_at, created_at, updated_at, completed_at, tsq_at, content_bytes, unsettled, inbox_seq, version, status, phase,
-              execution_model, deadline_spent, domain, process_type, current_step, current_wait, lease_owner, reply_queue,
+              execution_model, deadline_spent, awaits_reply, domain, process_type, current_step, current_wait, lease_owner, reply_queue,
               error_code)
     ON commandbus.process TO commandbus_monitor;
-GRANT SELECT (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms, ordinal, attempts, send_no, during,
-              kind, status, name, domain, command_type, error_code)
+GRANT SELECT (process_id, command_id, response_id, at, begun_at, finished_at, timeout_at, took_ms, ordinal, attempts,
+              max_attempts, send_no, during, kind, status, name, domain, command_type, worker, error_code)
     ON commandbus.process_history TO commandbus_monitor;
+GRANT SELECT (id, process_id, command_id, at, ended_at, took_ms, ordinal, attempts, max_attempts, send_no, kind, status,
+              name, domain, command_type, worker, error_code)
+    ON commandbus.process_attempt TO commandbus_monitor;
 GRANT SELECT (process_id, seq, at, kind, response_id, name) ON commandbus.process_inbox TO commandbus_monitor;
-GRANT SELECT (id, at, process_id, event, step_name, worker, operator, db_user)
+GRANT SELECT (id, at, process_id, command_id, event, step_name, worker, operator, db_user)
     ON commandbus.process_event TO commandbus_monitor;
 GRANT SELECT ON commandbus.process_type, commandbus.responder TO commandbus_monitor;
-GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_inbox, commandbus.process_event
+GRANT SELECT ON commandbus.process, commandbus.process_history, commandbus.process_attempt, commandbus.process_inbox,
+    commandbus.process_event
     TO commandbus_operator;
 GRANT SELECT (process_id, domain, process_type, at, step_name, event, entry_type, step_status, attempt_number, command_id,
-              command_type, sent_at, reply_outcome, received_at, operator, ordinal, worker)
+              command_type, sent_at, reply_outcome, received_at, operator, ordinal, worker, max_attempts, db_user)
     ON commandbus.process_audit TO commandbus_monitor;
 GRANT SELECT ON commandbus.process_audit, commandbus.process_state_document TO commandbus_operator;
 GRANT EXECUTE ON FUNCTION commandbus.process_figures() TO commandbus_monitor, commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.process_problems() TO commandbus_monitor;
 -- What the views of processes call, they call as who looks.
-GRANT EXECUTE ON FUNCTION commandbus.instant, commandbus.redacted TO commandbus_operator;
+GRANT EXECUTE ON FUNCTION commandbus.step_status, commandbus.reply_outcome TO commandbus_monitor;
+GRANT EXECUTE ON FUNCTION commandbus.instant, commandbus.redacted, commandbus.changes TO commandbus_operator;

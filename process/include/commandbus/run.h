@@ -47,6 +47,9 @@ typedef struct {
     bool (*checkpoint)(void *arg, cb_process_settlement *settlement);
     /* A step begins (it may take timeout_ms) or has ended (name NULL): for timeouts that are watched. NULL: none. */
     void (*stepping)(void *arg, const char *name, int64_t timeout_ms);
+    /* A wait, or the command of a command step, came to its end after so long, from when it began or was sent.
+     * NULL: nobody counts. */
+    void (*waited)(void *arg, bool for_command, const char *name, int64_t ms);
     bool (*is_lost)(void *arg);     /* NULL: never */
     bool (*is_stopping)(void *arg); /* NULL: never */
     /* A checkpoint renews the lease for so long; 0: somebody else does. */
