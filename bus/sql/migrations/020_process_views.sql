@@ -49,7 +49,7 @@ SELECT p.process_id, p.domain, p.process_type, h.at, h.name,
        CASE WHEN h.command_id IS NULL OR h.finished_at IS NULL THEN NULL
             ELSE coalesce(CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
                                         WHEN 'FAILED' THEN 'FAILED' END,
-                          CASE h.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END) END,
+                          CASE h.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' WHEN 'CAUGHT' THEN 'FAILED' END) END,
        CASE WHEN h.command_id IS NOT NULL OR h.kind = 'RESPONSE' THEN commandbus.redacted(h.result, t.redact) END,
        CASE WHEN h.kind = 'RESPONSE' THEN h.at WHEN h.command_id IS NOT NULL THEN h.finished_at END,
        CASE WHEN h.kind = 'OPERATOR' THEN h.result ->> 'operator' END,
@@ -82,7 +82,7 @@ LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name,
                'status', CASE h.status WHEN 'RETRY' THEN 'WAITING_RETRY' WHEN 'WAITING' THEN 'STARTED'
-                                       WHEN 'ABANDONED' THEN 'FAILED' ELSE h.status::text END,
+                                       WHEN 'ABANDONED' THEN 'FAILED' WHEN 'CAUGHT' THEN 'FAILED' ELSE h.status::text END,
                'attemptCount', h.attempts, 'maxRetries', NULL, 'startedAt', commandbus.instant(h.at),
                'completedAt', commandbus.instant(h.finished_at), 'requestJson', NULL,
                'responseJson', commandbus.redacted(coalesce(h.result, h.patch), t.redact)::text, 'errorCode', h.error_code, 'errorMessage', h.error_message,
