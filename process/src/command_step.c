@@ -209,14 +209,16 @@ static bool is_overdue(const cb_process *p, const record *r)
     return r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
 }
 
-/* For what was just asked for. Its own timeout stays, and nothing else would wake it if that were lost. */
+/* For what was just asked for: nothing else would wake it if that were lost. The record keeps its own timeout. */
 static cb_flow wait_for_answer(cb_process *p, const record *r)
 {
     cb_flow flow = wait_for_reply(p, r);
+    int64_t left = r->timeout_at - run_now_ms(p);
 
-    if (is_overdue(p, r))
+    if (left <= 0 || left > lost_reply_ms) {
         p->timeout_at = 0;
-    p->retry_ms = lost_reply_ms;
+        p->timeout_ms = lost_reply_ms;
+    }
     return flow;
 }
 
