@@ -171,7 +171,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 
     if (!failure)
         return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
-    if (p->purpose == FORWARD && !again)
+    if (p->purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
         said = failure_ask(p, &by, failure);
     if (said == TAKE_IT) {
         cb_flow flow = failure_take(p, r, &by, failure);

@@ -259,7 +259,7 @@ typedef enum {
     TRIED_DONE,
     TRIED_AGAIN,     /* RETRY, with p->retry_ms */
     TRIED_EXHAUSTED, /* the record has the error; attempts are used up */
-    TRIED_TOO_LATE,  /* likewise, but the last one succeeded after its timeout: that is no failure */
+    TRIED_TOO_LATE,  /* likewise, but the last one may have succeeded, after its timeout */
     TRIED_FAILED,    /* likewise; permanent */
     TRIED_DECLINED,  /* a business rule */
     TRIED_YIELDED,   /* not begun, or given back */

@@ -388,6 +388,50 @@ static cb_flow fail(cb_process *p, int before)
     return cb_business_failure(p, code, "%s", message);
 }
 
+/* What the visit got: its own result, or that of the response it took. */
+static json_object *answer_to(cb_process *p, int step, int times)
+{
+    char name[LONGEST_NAME];
+
+    name_visit(step_at(p, step)->name, times, name);
+    for (size_t i = p->n_records; i > 0; i--) {
+        const record *r = &p->records[i - 1];
+        if ((r->kind == KIND_COMMAND || r->kind == KIND_WAIT) && strcmp(r->name, name) == 0)
+            return r->kind == KIND_WAIT && r->during > 0 ? run_at(p, r->during)->result : r->result;
+    }
+    return NULL;
+}
+
+/* False: parked. */
+static bool next_by_answer(cb_process *p, int step, int times, int *next)
+{
+    const cb_process_manager *m = manager_of(p);
+    const cb_fields *fields = m->steps[step].reply;
+    void *reply = NULL;
+    cb_error e;
+
+    if (fields && !(reply = read_reply(fields, answer_to(p, step, times), &e))) {
+        run_park(p, "NON_DETERMINISTIC", "the reply to step '%s' does not fit any more: %s",
+                 m->steps[step].name, e.message);
+        return false;
+    }
+    *next = m->next_step_by(step, p->state, reply);
+    if (fields)
+        cb_fields_free(fields, reply);
+    return true;
+}
+
+/* Where to go behind a step. False: parked. */
+static bool find_next(cb_process *p, int step, int times, int *next)
+{
+    if (p->failure)
+        return decided(p, next);
+    if (manager_of(p)->next_step_by)
+        return next_by_answer(p, step, times, next);
+    *next = manager_of(p)->next_step(step, p->state);
+    return true;
+}
+
 static cb_flow walk(cb_process *p, int *visits)
 {
     const cb_process_manager *m = manager_of(p);
@@ -402,9 +446,7 @@ static cb_flow walk(cb_process *p, int *visits)
                             before ? m->steps[before].name : "", step);
         CB_DO(visit(p, step, ++visits[step]));
         before = step;
-        if (!p->failure)
-            step = m->next_step(step, p->state);
-        else if (!decided(p, &step))
+        if (!find_next(p, before, visits[before], &step))
             return CB_LEAVE;
     }
     return CB_DONE;

@@ -67,8 +67,9 @@ static cb_uuid step_key(const cb_process *p, const char *prefix, const char *nam
 /* ---- one attempt ---- */
 
 static const char step_timeout[] = "STEP_TIMEOUT";
-/* It does not count, but it was no failure either. */
-static const char late_success[] = "the step has succeeded, but not within its timeout";
+/* What it came to does not count, but nobody knows it for a failure either. */
+static const char late_unknown[] =
+    "the step did not return within its timeout, and may have succeeded";
 
 static void call_function(cb_process *p, const cb_command *as_command, cb_step_fn *run,
                           int64_t timeout_ms, record *r, cb_settlement *out, cb_context **ctx)
@@ -93,7 +94,7 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
         p->host->stepping(p->host_arg, NULL, 0);
     p->steps++;
     r->took_ms = (double)took;
-    bool succeeded = out->outcome == CB_SUCCESS;
+    bool failed = out->outcome != CB_SUCCESS && failure_is_known(out->error_code);
     if (misused)
         *out = (cb_settlement){ .outcome = CB_PERMANENT,
                                 .error_code = "MISUSE",
@@ -101,9 +102,9 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
     else if (took > timeout_ms)
         *out = (cb_settlement){ .outcome = CB_TRANSIENT,
                                 .error_code = step_timeout,
-                                .error_message = succeeded ? late_success
-                                                           : "the step did not return within its "
-                                                             "timeout" };
+                                .error_message = failed
+                                                     ? "the step did not return within its timeout"
+                                                     : late_unknown };
 }
 
 /* 0 to 500: keeps the retries of many apart, also of those that failed in the same millisecond. */
@@ -174,7 +175,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     r->status = RECORD_FAILED;
     return outcome == CB_BUSINESS_RULE           ? TRIED_DECLINED
            : outcome != CB_TRANSIENT             ? TRIED_FAILED
-           : out->error_message == late_success ? TRIED_TOO_LATE
+           : out->error_message == late_unknown ? TRIED_TOO_LATE
                                                  : TRIED_EXHAUSTED;
 }
 

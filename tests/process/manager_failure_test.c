@@ -186,6 +186,38 @@ Test(manager_failure, a_response_that_does_not_come_in_time_goes_on_without_it)
     stage_close(&s);
 }
 
+/* ---- what next_step may see ---- */
+
+/* By the reply alone: an id above 100 is charged again. */
+static int next_by(int step, const void *state, const void *reply)
+{
+    const int64_t *id = reply;
+
+    if (step == CHARGE && *id > 100)
+        return CHARGE;
+    return order_manager.next_step(step, state);
+}
+
+Test(manager_failure, the_next_step_may_be_found_by_the_reply) /* S2 get_next_step */
+{
+    stage s = open_stage();
+
+    manager.next_step = NULL;
+    manager.next_step_by = next_by;
+    cb_uuid id = order_at_charge(&s);
+    order_book(&s, "fx", 101);
+    stage_go(&s);
+    order_book(&s, "fx", 8);
+    stage_go(&s);
+
+    expect_status(&s, "WAITING_FOR_REPLY", id);
+    expect_state(&s, "reserve charge charge", id, "trail");
+    order_book(&s, "payments", 9);
+    stage_go(&s);
+    expect_status(&s, "COMPLETED", id);
+    stage_close(&s);
+}
+
 /* ---- crashes ---- */
 
 static bool is_over(stage *s, cb_uuid id)
