@@ -155,8 +155,7 @@ static cb_flow not_caught(cb_process *p, const record *r, const cb_caught *failu
         run_fail_text(p, r->error_code, "%s", failure->message);
         return call_leave(p, LEFT_BUSINESS);
     }
-    return run_park(p,
-                    failure->kind == CB_FAILURE_TIMEOUT ? step_timeout : "PERMANENT_FAILURE",
+    return run_park(p, failure->kind == CB_FAILURE_TIMEOUT ? step_timeout : "PERMANENT_FAILURE",
                     "command step '%s': command %s failed: %s: %s", r->name, r->command_id.text,
                     failure->code, *failure->message ? failure->message : "no message");
 }
@@ -242,8 +241,7 @@ static cb_flow failed_for_now(cb_process *p, record *r, const command_call *c, i
 static cb_flow timed_out(cb_process *p, record *r, const command_call *c)
 {
     catcher by = catcher_of(c);
-    OWNED(json_object) failure =
-        failure_may_be_taken(p, &by) ? failure_of_timeout(NULL) : NULL;
+    OWNED(json_object) failure = failure_may_be_taken(p, &by) ? failure_of_timeout(NULL) : NULL;
 
     command_cancel(p, r);
     if (is_given_up(r)) {

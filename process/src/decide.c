@@ -131,8 +131,8 @@ static bool reply_resumes(cb_process *p)
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
 
-    if (!final || (reply_is_our_cancel(reply) && !p->leaving &&
-                   !is(p->row->error_code, "OUTCOME_UNKNOWN")))
+    if (!final ||
+        (reply_is_our_cancel(reply) && !p->leaving && !is(p->row->error_code, "OUTCOME_UNKNOWN")))
         return false;
     for (size_t i = 0; i < CB_COUNT(codes); i++) {
         if (is(p->row->error_code, codes[i]))

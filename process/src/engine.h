@@ -106,8 +106,9 @@ struct cb_process {
     purpose purpose;
     departure left;
     bool responses_taken;
-    json_object *failure; /* what became of the last call, if the code has taken it; NULL: no failure */
-    cb_caught caught;     /* the same for the code: borrows from it */
+    json_object
+        *failure;     /* what became of the last call, if the code has taken it; NULL: no failure */
+    cb_caught caught; /* the same for the code: borrows from it */
     const char *in_step;     /* the name, while IN_STEP */
     bool misused;            /* a call was made in there */
     bool in_hook;            /* the function is a hook: it may send */

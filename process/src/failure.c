@@ -12,8 +12,10 @@ static const struct {
     cb_failure_kind kind;
     const char *name;
 } kinds[] = {
-    { CB_FAILURE_BUSINESS_RULE, "BUSINESS_RULE" }, { CB_FAILURE_PERMANENT, "PERMANENT" },
-    { CB_FAILURE_EXHAUSTED, "EXHAUSTED" },         { CB_FAILURE_CANCELED, "CANCELED" },
+    { CB_FAILURE_BUSINESS_RULE, "BUSINESS_RULE" },
+    { CB_FAILURE_PERMANENT, "PERMANENT" },
+    { CB_FAILURE_EXHAUSTED, "EXHAUSTED" },
+    { CB_FAILURE_CANCELED, "CANCELED" },
     { CB_FAILURE_TIMEOUT, "TIMEOUT" },
 };
 
@@ -56,8 +58,8 @@ bool failure_is_known(const char *code)
 
 cb_failure_kind failure_of_permanent(const cb_process *p, const char *code)
 {
-    cb_outcome as = p->type->type->classify ? p->type->type->classify(code ? code : "")
-                                            : CB_PERMANENT;
+    cb_outcome as =
+        p->type->type->classify ? p->type->type->classify(code ? code : "") : CB_PERMANENT;
 
     return as == CB_BUSINESS_RULE ? CB_FAILURE_BUSINESS_RULE
            : as == CB_TRANSIENT   ? CB_FAILURE_EXHAUSTED

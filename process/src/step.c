@@ -100,10 +100,10 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
                                 .error_code = "MISUSE",
                                 .error_message = p->stray };
     else if (took > timeout_ms)
-        *out = (cb_settlement){ .outcome = CB_TRANSIENT,
-                                .error_code = step_timeout,
-                                .error_message = failed
-                                                     ? "the step did not return within its timeout"
+        *out =
+            (cb_settlement){ .outcome = CB_TRANSIENT,
+                             .error_code = step_timeout,
+                             .error_message = failed ? "the step did not return within its timeout"
                                                      : late_unknown };
 }
 
@@ -173,10 +173,10 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
         return TRIED_AGAIN;
     }
     r->status = RECORD_FAILED;
-    return outcome == CB_BUSINESS_RULE           ? TRIED_DECLINED
-           : outcome != CB_TRANSIENT             ? TRIED_FAILED
+    return outcome == CB_BUSINESS_RULE          ? TRIED_DECLINED
+           : outcome != CB_TRANSIENT            ? TRIED_FAILED
            : out->error_message == late_unknown ? TRIED_TOO_LATE
-                                                 : TRIED_EXHAUSTED;
+                                                : TRIED_EXHAUSTED;
 }
 
 /* Durable before anything leaves this machine. */

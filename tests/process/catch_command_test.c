@@ -36,8 +36,8 @@ static cb_flow rates(cb_process *p, void *state)
         t->count = failure->kind;
         json_object_object_get_ex(failure->reply, "error_message", &reply);
         tale_say(t, reply ? json_object_get_string(reply) : "-");
-        CB_DO(cb_command_step(p, "second", request, take, .domain = "risk",
-                              .command_type = "Quote", .compensate_command = "Return"));
+        CB_DO(cb_command_step(p, "second", request, take, .domain = "risk", .command_type = "Quote",
+                              .compensate_command = "Return"));
     }
     return undone ? cb_business_failure(p, "NO", "undo it") : CB_DONE;
 }

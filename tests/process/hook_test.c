@@ -53,9 +53,9 @@ static cb_flow ends(cb_process *p, void *state)
     return CB_DONE;
 }
 
-static const cb_process_type type = tale_type("Ends", ends, .on_completed = completed,
-                                              .on_canceled = canceled,
-                                              .on_compensated = compensated);
+static const cb_process_type type =
+    tale_type("Ends", ends, .on_completed = completed, .on_canceled = canceled,
+              .on_compensated = compensated);
 
 /* The end, and what was told of it. */
 static void expect_told_of(stage *s, const char *status, const char *end, cb_uuid id)

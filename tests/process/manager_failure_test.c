@@ -130,8 +130,8 @@ Test(manager_failure, undoes_what_it_calls_undone_with_the_failures_words)
     order_book(&s, "risk", 7);
     stage_go(&s);
     expect_status(&s, "COMPENSATED NO_MARKET", id);
-    expect_commands(
-        &s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, risk/ReleaseRisk COMPLETED", id);
+    expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, risk/ReleaseRisk COMPLETED",
+                    id);
     stage_close(&s);
 }
 

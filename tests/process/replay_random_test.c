@@ -72,8 +72,9 @@ static cb_outcome work(cb_context *ctx, void *state)
 static cb_outcome break_down(cb_context *ctx, void *state)
 {
     tale_say(state, "never seen");
-    return entered[step_at]++ % 2 ? cb_business_rule(ctx, "ODD", "for the %d. time", entered[step_at])
-                                  : cb_permanent(ctx, "EVEN", "for the %d. time", entered[step_at]);
+    return entered[step_at]++ % 2
+               ? cb_business_rule(ctx, "ODD", "for the %d. time", entered[step_at])
+               : cb_permanent(ctx, "EVEN", "for the %d. time", entered[step_at]);
 }
 
 /* Into the state, so that a replay that gave the code another one would be seen. */

@@ -79,12 +79,12 @@ typedef bool cb_response_fn(void *state, json_object *payload);
  * Never caught is what is not known to have failed: a step that was begun and never came back, or came back with
  * a success after its timeout; a command that may have been executed. That waits for a person, as always. */
 typedef enum {
-    CB_FAILURE_ANY = 1,            /* only in .catch: each of these; `true` is the same */
-    CB_FAILURE_BUSINESS_RULE = 2,  /* the step or the handler declined it */
-    CB_FAILURE_PERMANENT = 4,      /* it can never succeed */
-    CB_FAILURE_EXHAUSTED = 8,      /* transient, and its attempts are used up */
-    CB_FAILURE_CANCELED = 16,      /* an operator has canceled the command */
-    CB_FAILURE_TIMEOUT = 32,       /* of a wait, of a command's reply, of a step */
+    CB_FAILURE_ANY = 1,           /* only in .catch: each of these; `true` is the same */
+    CB_FAILURE_BUSINESS_RULE = 2, /* the step or the handler declined it */
+    CB_FAILURE_PERMANENT = 4,     /* it can never succeed */
+    CB_FAILURE_EXHAUSTED = 8,     /* transient, and its attempts are used up */
+    CB_FAILURE_CANCELED = 16,     /* an operator has canceled the command */
+    CB_FAILURE_TIMEOUT = 32,      /* of a wait, of a command's reply, of a step */
 } cb_failure_kind;
 
 /* Strings and JSON are borrowed, until the next call of p. */
@@ -92,7 +92,7 @@ typedef struct cb_caught {
     cb_failure_kind kind;
     const char *code;
     const char *message; /* "" when there is none */
-    json_object *reply;  /* of a command, as it came: error_type, reason, …; NULL: there was none */
+    json_object *reply; /* of a command, as it came: error_type, reason, …; NULL: there was none */
 } cb_caught;
 
 /* What became of the last call, if it failed and was caught; NULL: it has succeeded. */
@@ -107,7 +107,7 @@ typedef struct {
     int64_t retry_delay_ms; /* doubles with each attempt, 5 min at most [1000] */
     int64_t timeout_ms;     /* of one attempt [30000] */
     cb_step_fn *compensate; /* undoes it if the process has to be undone [nothing to undo] */
-    bool local; /* no outside effect: no checkpoint of its own, may run again after a crash */
+    bool local;     /* no outside effect: no checkpoint of its own, may run again after a crash */
     unsigned catch; /* the cb_failure_kinds that the code takes, or true: all [none] */
 } cb_step_options;
 

@@ -167,10 +167,9 @@ cb_flow second_execute(cb_process *p, void *state)
 
     flow_begin(p, f);
     flow_die(f, "before", "askFx");
-    CB_DO(cb_command_step(p, "askFx", fx_request, take_fx, .domain = "fx",
-                          .command_type = "BookFx", .wait_timeout_ms = f->wait_ms,
-                          .compensate_command = "ReleaseFx", .compensate_request = fx_release,
-                          .catch = true));
+    CB_DO(cb_command_step(p, "askFx", fx_request, take_fx, .domain = "fx", .command_type = "BookFx",
+                          .wait_timeout_ms = f->wait_ms, .compensate_command = "ReleaseFx",
+                          .compensate_request = fx_release, .catch = true));
     if (!cb_failure(p))
         return CB_DONE;
     cb_text_set(&f->arrived, cb_failure(p)->code);

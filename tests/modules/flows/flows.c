@@ -74,8 +74,9 @@ static const cb_process_type letters_ =
 
 static const cb_process_type machine = FLOW("Machine", NULL, .manager = &machine_manager);
 
-static const cb_process_type *const types[] = { &five,  &second,   &locals,
-                                               &long_, &letters_, &machine };
+static const cb_process_type *const types[] = {
+    &five, &second, &locals, &long_, &letters_, &machine
+};
 
 #define MODULE(name, ...) CB_MODULE(name, __VA_ARGS__) /* of the value of name */
 MODULE(FLOWS_NAME, .processes = types, .n_processes = CB_COUNT(types));
