@@ -80,15 +80,17 @@ cb_outcome mark_failed(cb_context *ctx, const payment *p)
 
 /* ---- hooks ---- */
 
-void mark_completed(void *state)
+void mark_completed(cb_process *p, void *state)
 {
+    (void)p;
     ((payment *)state)->status = PAYMENT_COMPLETE;
 }
 
-void mark_canceled(void *state)
+void mark_canceled(cb_process *p, void *state)
 {
-    payment *p = state;
+    payment *pay = state;
 
-    if (p->status != PAYMENT_CANCELLED) /* undone before it was ended */
-        p->status = PAYMENT_FAILED;
+    (void)p;
+    if (pay->status != PAYMENT_CANCELLED) /* undone before it was ended */
+        pay->status = PAYMENT_FAILED;
 }

@@ -9,8 +9,10 @@
 /* The reason of a cancel that the runtime itself asked for: no decision of anybody's. */
 static const char our_cancel[] = "commandbus: its process does not wait for it any more";
 
-/* A reply that was due and has not come: it is asked for at once, and again after this time. */
-static const int64_t lost_reply_ms = 60000;
+/* The reason of one that has failed, and whose failure its process goes on with. */
+static const char failure_taken[] = "commandbus: its process goes on with its failure";
+
+const int64_t lost_reply_ms = 60000, outcome_wait_ms = 120000;
 
 /* ---- sending ---- */
 
@@ -49,7 +51,36 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     return true;
 }
 
-void command_cancel(cb_process *p, const record *r)
+/* No record has it: the process has ended when it is sent, and nobody goes on with its reply. */
+bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, json_object *data)
+{
+    json_object *o = NULL;
+    char key[512];
+
+    if (!pthread_equal(p->thread, pthread_self())) {
+        atomic_store(&p->from_abroad, true);
+        return false;
+    }
+    if (!p->in_hook) {
+        run_stray(p, "cb_hook_send() was called outside of a hook");
+        return false;
+    }
+    if (!domain || !command_type || !(o = json_object_new_object()))
+        return false;
+    snprintf(key, sizeof key, "hook/%s/%zu", p->in_step, json_object_array_length(p->commands));
+    cb_uuid id = cb_uuid_derived(&p->row->process_id, key);
+    put_text(o, "domain", domain);
+    put_text(o, "command_type", command_type);
+    put_text(o, "command_id", id.text);
+    put_text(o, "reply_to", "");
+    put(o, "data", data ? json_object_get(data) : json_object_new_object());
+    json_object_array_add(p->commands, o);
+    p->sent_to = NULL;
+    p->sent++;
+    return true;
+}
+
+static void ask_to_cancel(cb_process *p, const record *r, const char *reason, bool failed)
 {
     json_object *o = json_object_new_object();
 
@@ -57,8 +88,20 @@ void command_cancel(cb_process *p, const record *r)
         return;
     put_text(o, "domain", r->domain);
     put_text(o, "command_id", r->command_id.text);
-    put_text(o, "reason", our_cancel);
+    put_text(o, "reason", reason);
+    if (failed)
+        put(o, "failed", json_object_new_boolean(true));
     json_object_array_add(p->cancels, o);
+}
+
+void command_cancel(cb_process *p, const record *r)
+{
+    ask_to_cancel(p, r, our_cancel, false);
+}
+
+void command_end_failed(cb_process *p, const record *r)
+{
+    ask_to_cancel(p, r, failure_taken, true);
 }
 
 /* ---- replies ---- */
@@ -88,11 +131,21 @@ bool reply_is_final(const inbox_item *reply)
            json_object_get_boolean(value);
 }
 
-bool reply_is_our_cancel(const inbox_item *reply)
+static bool is_canceled_for(const inbox_item *reply, const char *why)
 {
     const char *reason = reply_text(reply, "reason");
 
-    return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, our_cancel) == 0;
+    return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, why) == 0;
+}
+
+bool reply_is_our_cancel(const inbox_item *reply)
+{
+    return is_canceled_for(reply, our_cancel);
+}
+
+bool reply_is_of_failure(const inbox_item *reply)
+{
+    return is_canceled_for(reply, failure_taken);
 }
 
 /* The id is derived from process, step and send number; deliver_replies has put the domain of the command's

@@ -102,31 +102,96 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     return p->left ? CB_LEAVE : CB_NEXT;
 }
 
+/* ---- failures ---- */
+
+static const char step_timeout[] = "COMMAND_STEP_TIMEOUT";
+
+static catcher catcher_of(const command_call *c)
+{
+    return (catcher){ c->options.catch, c->step };
+}
+
+/* What its handler, or whoever gave up on it, has said. */
+static json_object *failure_of_error(const cb_process *p, const inbox_item *reply)
+{
+    const char *type = reply_text(reply, "error_type"), *code = reply_text(reply, "error_code");
+    cb_failure_kind kind = type && strcmp(type, "BUSINESS_RULE") == 0 ? CB_FAILURE_BUSINESS_RULE
+                           : type && strcmp(type, "TRANSIENT") == 0   ? CB_FAILURE_EXHAUSTED
+                                                                    : failure_of_permanent(p, code);
+
+    return failure_new(kind, code ? code : "FAILED", reply_text(reply, "error_message"),
+                       reply->payload);
+}
+
+static json_object *failure_of_timeout(const inbox_item *reply)
+{
+    return failure_new(CB_FAILURE_TIMEOUT, step_timeout, "there was no final reply in time",
+                       reply ? reply->payload : NULL);
+}
+
+/* Of a final reply without a success. */
+static json_object *failure_of_reply(const cb_process *p, const inbox_item *reply)
+{
+    if (reply_is_our_cancel(reply))
+        return failure_of_timeout(reply);
+    if (strcmp(reply->name, "CANCELED") == 0 && !reply_is_of_failure(reply))
+        return failure_new(CB_FAILURE_CANCELED, "CANCELED", reply_text(reply, "reason"),
+                           reply->payload);
+    return failure_of_error(p, reply);
+}
+
+/* It has timed out, its code would take that, and it was asked to be canceled: its final reply decides. */
+static bool is_given_up(const record *r)
+{
+    return r->error_code && strcmp(r->error_code, step_timeout) == 0;
+}
+
+/* Nobody takes it: the business says no, or a person looks at it. */
+static cb_flow not_caught(cb_process *p, const record *r, const cb_caught *failure, verdict said)
+{
+    bool undo = failure->kind == CB_FAILURE_BUSINESS_RULE || failure->kind == CB_FAILURE_CANCELED;
+
+    if (undo && said == LEAVE_IT) {
+        run_fail_text(p, r->error_code, "%s", failure->message);
+        return call_leave(p, LEFT_BUSINESS);
+    }
+    return run_park(p, failure->kind == CB_FAILURE_TIMEOUT ? step_timeout : "PERMANENT_FAILURE",
+                    "command step '%s': command %s failed: %s: %s", r->name, r->command_id.text,
+                    failure->code, *failure->message ? failure->message : "no message");
+}
+
 /* The command has ended without a success. */
 static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item *reply)
 {
-    const char *code = reply_text(reply, "error_code"), *type = reply_text(reply, "error_type");
-    const char *message = reply_text(reply, "error_message"), *reason = reply_text(reply, "reason");
-    bool canceled = strcmp(reply->name, "CANCELED") == 0;
+    OWNED(json_object) failure = failure_of_reply(p, reply);
+    catcher by = catcher_of(c);
+    verdict said = LEAVE_IT;
+    bool again = reply_is_our_cancel(reply) && !is_given_up(r);
 
     run_waited(p, r);
-    r->status = RECORD_FAILED;
+    if (!failure)
+        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
+    if (p->purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
+        said = failure_ask(p, &by, failure);
+    if (said == TAKE_IT) {
+        cb_flow flow = failure_take(p, r, &by, failure);
+        if (flow == CB_NEXT)
+            command_consume(p, r); /* else parked; the reply is there for the retry */
+        return flow;
+    }
+    cb_caught view = failure_view(failure);
+    r->status = p->purpose == FORWARD ? RECORD_FAILED : RECORD_ABANDONED;
     r->dirty = true;
-    record_set_text(&r->error_code, canceled ? "CANCELED" : code ? code : "FAILED");
-    record_set_text(&r->error_message, canceled ? reason : message);
+    record_set_text(&r->error_code, view.kind == CB_FAILURE_TIMEOUT ? "CANCELED" : view.code);
+    record_set_text(&r->error_message, view.kind == CB_FAILURE_TIMEOUT ? reply_text(reply, "reason")
+                                       : *view.message                 ? view.message
+                                                                       : NULL);
     command_consume(p, r);
-    if (p->purpose != FORWARD) {
-        r->status = RECORD_ABANDONED;
+    if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
-    }
-    if (canceled && reply_is_our_cancel(reply))
+    if (again)
         return send(p, r, c); /* it timed out, and an operator wants it tried again */
-    if (canceled || (type && strcmp(type, "BUSINESS_RULE") == 0)) {
-        run_fail_text(p, r->error_code, "%s", r->error_message ? r->error_message : "");
-        return call_leave(p, LEFT_BUSINESS);
-    }
-    return run_park(p, "PERMANENT_FAILURE", "command step '%s': command %s failed: %s: %s", c->name,
-                    r->command_id.text, r->error_code, message ? message : "no message");
+    return not_caught(p, r, &view, said);
 }
 
 /* `code` is why, or NULL: its reply has not come. */
@@ -139,25 +204,90 @@ static cb_flow in_tsq(cb_process *p, const record *r, const command_call *c, con
                     c->name, r->command_id.text, r->domain, code ? code : "");
 }
 
+static bool is_overdue(const cb_process *p, const record *r)
+{
+    return r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
+}
+
+/* For what was just asked for: nothing else would wake it if that were lost. The record keeps its own timeout. */
+static cb_flow wait_for_answer(cb_process *p, const record *r)
+{
+    cb_flow flow = wait_for_reply(p, r);
+    int64_t left = r->timeout_at - run_now_ms(p);
+
+    if (left <= 0 || left > lost_reply_ms) {
+        p->timeout_at = 0;
+        p->timeout_ms = lost_reply_ms;
+    }
+    return flow;
+}
+
+/* In the troubleshooting queue an operator may still complete or retry it. So before its failure is taken the
+ * command is ended there; whoever decides first wins, and its final reply tells who that was. */
+static cb_flow failed_for_now(cb_process *p, record *r, const command_call *c, inbox_item *reply)
+{
+    const char *code = reply_text(reply, "error_code");
+    OWNED(json_object) failure = failure_is_known(code) ? failure_of_error(p, reply) : NULL;
+    catcher by = catcher_of(c);
+    verdict said = failure ? failure_ask(p, &by, failure) : PARK_IT;
+    bool declined = failure && failure_view(failure).kind == CB_FAILURE_BUSINESS_RULE;
+
+    command_consume(p, r);
+    if (said == PARK_IT || (said == LEAVE_IT && !declined))
+        return in_tsq(p, r, c, code);
+    command_end_failed(p, r);
+    return wait_for_answer(p, r);
+}
+
+static cb_flow timed_out(cb_process *p, record *r, const command_call *c)
+{
+    catcher by = catcher_of(c);
+    OWNED(json_object) failure = failure_may_be_taken(p, &by) ? failure_of_timeout(NULL) : NULL;
+
+    command_cancel(p, r);
+    if (is_given_up(r)) {
+        run_wait_for(p, r);
+        return run_park(p, "OUTCOME_UNKNOWN",
+                        "the outcome of command step '%s', command %s, is not known: it was "
+                        "received, and has sent no final reply in time",
+                        c->name, r->command_id.text);
+    }
+    run_event(p, "WAIT_TIMEOUT", c->name, NULL);
+    if (failure && failure_ask(p, &by, failure) == TAKE_IT) {
+        record_set_text(&r->error_code, step_timeout);
+        record_set_timeout(r, outcome_wait_ms);
+        return wait_for_reply(p, r);
+    }
+    run_wait_for(p, r);
+    return run_park(p, step_timeout, "command step '%s' got no final reply in time from command %s",
+                    c->name, r->command_id.text);
+}
+
+/* Whether somebody may want to know what its command in the troubleshooting queue said. */
+static bool asks_for_failures(const cb_process *p, const command_call *c)
+{
+    catcher by = catcher_of(c);
+
+    return p->type->type->classify || failure_may_be_taken(p, &by);
+}
+
 static cb_flow still_out(cb_process *p, record *r, const command_call *c)
 {
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
-    bool overdue = r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
+    bool overdue = is_overdue(p, r);
     if (overdue && command_has_ended(r)) {
         command_await_lost(p, r);
         return wait_for_reply(p, r);
     }
+    if (command_is_in_tsq(r, NULL) && asks_for_failures(p, c)) {
+        command_cancel(p, r); /* brings the reply that was lost */
+        return wait_for_answer(p, r);
+    }
     if (overdue && command_is_in_tsq(r, NULL))
         return in_tsq(p, r, c, NULL);
-    if (overdue) {
-        command_cancel(p, r);
-        run_event(p, "WAIT_TIMEOUT", c->name, NULL);
-        run_wait_for(p, r);
-        return run_park(p, "COMMAND_STEP_TIMEOUT",
-                        "command step '%s' got no final reply in time from command %s", c->name,
-                        r->command_id.text);
-    }
+    if (overdue)
+        return timed_out(p, r, c);
     if (r->timeout_at == 0 && r->timeout_ms == 0 && wait_ms(c) > 0)
         record_set_timeout(r, wait_ms(c)); /* an operator has given it new time */
     return wait_for_reply(p, r);
@@ -178,10 +308,10 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
         return ended(p, r, c, reply);
     if (p->purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
+    if (command_is_in_tsq(r, reply))
+        return failed_for_now(p, r, c, reply);
     command_consume(p, r);
-    if (!command_is_in_tsq(r, reply))
-        return still_out(p, r, c);
-    return in_tsq(p, r, c, reply_text(reply, "error_code"));
+    return still_out(p, r, c);
 }
 
 cb_flow command_step(cb_process *p, command_call *c)
@@ -192,8 +322,9 @@ cb_flow command_step(cb_process *p, command_call *c)
     if (at == REFUSED)
         return CB_LEAVE;
     if (at == PASSED) {
+        catcher by = catcher_of(c);
         register_owed(p, r, c);
-        return CB_NEXT;
+        return failure_pass(p, r, &by);
     }
     command_route(p, c);
     if (at == OPEN && r->status == RECORD_WAITING)

@@ -131,7 +131,8 @@ static bool reply_resumes(cb_process *p)
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
 
-    if (!final || (reply_is_our_cancel(reply) && !p->leaving))
+    if (!final ||
+        (reply_is_our_cancel(reply) && !p->leaving && !is(p->row->error_code, "OUTCOME_UNKNOWN")))
         return false;
     for (size_t i = 0; i < CB_COUNT(codes); i++) {
         if (is(p->row->error_code, codes[i]))
@@ -191,6 +192,8 @@ static void begin_anew(record *r, const inbox_item *request)
         return;
     r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
     record_set_timeout(r, 0); /* whoever waits gives it its time */
+    if (r->status == RECORD_WAITING)
+        record_set_text(&r->error_code, NULL); /* not given up any more */
     if (r->status == RECORD_STARTED)
         r->status = RECORD_RETRY;
 }

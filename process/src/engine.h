@@ -10,6 +10,7 @@
  * step.c, wait.c, command_step.c, side_effect.c, change.c   the calls that execute() makes
  * command.c  commands of records: sending, replies
  * manager.c  execute() of a type that is a machine of steps: makes the same calls
+ * failure.c  what failed and was caught: recorded, and given to the code again
  * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
  * saga.c     undoing in reverse order what the records owe
  * item.c     what the run came to, as one JSON object for settle_processes
@@ -105,8 +106,12 @@ struct cb_process {
     purpose purpose;
     departure left;
     bool responses_taken;
+    json_object
+        *failure;     /* what became of the last call, if the code has taken it; NULL: no failure */
+    cb_caught caught; /* the same for the code: borrows from it */
     const char *in_step;     /* the name, while IN_STEP */
     bool misused;            /* a call was made in there */
+    bool in_hook;            /* the function is a hook: it may send */
     atomic_bool from_abroad; /* a call was made from another thread */
 
     /* ---- what it comes to ---- */
@@ -216,8 +221,40 @@ void run_wait_for(cb_process *p, const record *r);
 /* What it waited for has come: tells for how long it has, once. */
 void run_waited(cb_process *p, record *r);
 void run_end(cb_process *p, const char *status);
-/* Calls a hook of the type (NULL: none). One that spoils the state has changed nothing. */
-void run_hook(cb_process *p, const char *name, void (*hook)(void *state));
+/* Calls a hook of the type (NULL: none). One that spoils the state has changed and sent nothing. */
+void run_hook(cb_process *p, const char *name, cb_hook_fn *hook);
+
+/* ---- failure.c: what failed, as JSON {"kind", "code", "message", "reply"} ---- */
+/* Who may take the failure of a call. */
+typedef struct {
+    unsigned kinds; /* of cb_failure_kind; of a manager 0 */
+    int step;       /* of a manager */
+} catcher;
+
+typedef enum {
+    LEAVE_IT, /* nobody takes it: what always becomes of it */
+    TAKE_IT,
+    PARK_IT, /* a manager wants a person to look at it */
+} verdict;
+
+/* The caller owns it; NULL without memory. */
+json_object *failure_new(cb_failure_kind kind, const char *code, const char *message,
+                         json_object *reply);
+cb_caught failure_view(json_object *failure);
+const char *failure_text(json_object *failure, const char *key);
+/* False for codes that say that it is over, and not what became of it. Nobody takes that for a failure. */
+bool failure_is_known(const char *code);
+/* What a permanent failure of this code is to this process: the type may know it better. */
+cb_failure_kind failure_of_permanent(const cb_process *p, const char *code);
+/* What is to become of it. Changes nothing. */
+verdict failure_ask(cb_process *p, const catcher *by, json_object *failure);
+/* Whether any failure of this call might be taken. */
+bool failure_may_be_taken(const cb_process *p, const catcher *by);
+/* Gives the record its end by a failure that is to be taken; the state must be what it was before the call. */
+cb_flow failure_take(cb_process *p, record *r, const catcher *by, json_object *failure);
+/* A record that has been passed: its failure, if it is one, is that of the last call. */
+cb_flow failure_pass(cb_process *p, const record *r, const catcher *by);
+void failure_forget(cb_process *p);
 
 /* ---- step.c ---- */
 /* One attempt of a function, for steps and for compensations; the record says how it went. */
@@ -225,6 +262,7 @@ typedef enum {
     TRIED_DONE,
     TRIED_AGAIN,     /* RETRY, with p->retry_ms */
     TRIED_EXHAUSTED, /* the record has the error; attempts are used up */
+    TRIED_TOO_LATE,  /* likewise, but the last one may have succeeded, after its timeout */
     TRIED_FAILED,    /* likewise; permanent */
     TRIED_DECLINED,  /* a business rule */
     TRIED_YIELDED,   /* not begun, or given back */
@@ -252,14 +290,22 @@ void command_await_lost(cb_process *p, record *r);
 const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
-/* Asks for a command that nobody has received yet to be canceled. */
+/* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an outcome. */
 void command_cancel(cb_process *p, const record *r);
+/* Asks for a command that is still in the troubleshooting queue to be ended, because its failure is taken. */
+void command_end_failed(cb_process *p, const record *r);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
 /* To the very command that the record sent, and not consumed yet. */
 bool reply_is_to(const inbox_item *item, const record *r);
 bool reply_is_final(const inbox_item *reply);
 bool reply_is_our_cancel(const inbox_item *reply);
+/* What command_end_failed asked for was done: the reply says what the failure was. */
+bool reply_is_of_failure(const inbox_item *reply);
+/* How long the outcome of a command is waited for before a person is asked. */
+extern const int64_t outcome_wait_ms;
+/* Before a reply that was due is asked for again. */
+extern const int64_t lost_reply_ms;
 
 /* ---- command_step.c ---- */
 typedef struct command_call command_call;
@@ -292,6 +338,7 @@ struct wait_call {
     bool (*holds)(cb_process *p, const wait_call *c, record *r);
     cb_condition_fn *condition;
     int64_t timeout_ms; /* 0: the type's */
+    unsigned caught;    /* kinds of failures */
     int step;           /* of a manager */
 };
 cb_flow wait_step(cb_process *p, const wait_call *c);
@@ -300,6 +347,10 @@ cb_flow wait_step(cb_process *p, const wait_call *c);
 cb_flow manager_execute(cb_process *p);
 /* Whether a step waits for a response of this name, and it can be read; the record has the error if not. */
 bool manager_accepts(cb_process *p, const inbox_item *item, record *r);
+/* What the manager makes of a failure of this step; changes nothing. */
+verdict manager_judges(cb_process *p, int step, json_object *failure);
+/* Takes it into the state, and into the failure where to go from there. False: parked. */
+bool manager_takes(cb_process *p, int step, json_object *failure);
 /* A compensation has succeeded: its step takes the reply into the state, if it does. */
 void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
 

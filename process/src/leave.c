@@ -6,9 +6,6 @@
 #include "engine.h"
 #include "json_build.h"
 
-/* How long the outcome of a command is waited for before a person is asked. */
-static const int64_t outcome_wait_ms = 120000;
-
 const char *leaving_text(const cb_process *p, const char *key)
 {
     json_object *value = NULL;

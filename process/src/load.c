@@ -198,6 +198,7 @@ void run_clear(cb_process *p)
     json_object_put(p->unknown);
     json_object_put(p->inbox_json);
     json_object_put(p->leaving);
+    json_object_put(p->failure);
     json_object_put(p->commands);
     json_object_put(p->cancels);
     json_object_put(p->events);

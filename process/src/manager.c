@@ -238,6 +238,85 @@ static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
     return false;
 }
 
+/* ---- failures ---- */
+
+/* How a decision that is no step is recorded; '#' is in no step's own name. */
+static const struct {
+    int next;
+    const char *name;
+} decisions[] = { { CB_STEP_NONE, "#complete" }, { CB_STEP_UNDO, "#undo" } };
+
+static const char *decision_name(const cb_process *p, int next)
+{
+    for (size_t i = 0; i < CB_COUNT(decisions); i++) {
+        if (decisions[i].next == next)
+            return decisions[i].name;
+    }
+    return next > 0 && (size_t)next < manager_of(p)->n_steps ? step_at(p, next)->name : NULL;
+}
+
+/* False: the state may have been touched. */
+static bool ask_manager(cb_process *p, int step, json_object *failure, int *next)
+{
+    cb_caught view = failure_view(failure);
+    cb_error e;
+
+    if (!manager_of(p)->on_failure) {
+        *next = CB_STEP_DEFAULT;
+        return true;
+    }
+    whereabouts was = function_enter(p, step_at(p, step)->name);
+    *next = manager_of(p)->on_failure(step, p->state, &view);
+    return !function_return(p, was) && cb_fields_valid(p->type->type->state, p->state, &e);
+}
+
+verdict manager_judges(cb_process *p, int step, json_object *failure)
+{
+    int next = CB_STEP_PARK;
+    bool said = ask_manager(p, step, failure, &next);
+
+    state_restore(p);
+    if (!said || next == CB_STEP_PARK)
+        return PARK_IT;
+    return next == CB_STEP_DEFAULT ? LEAVE_IT : TAKE_IT;
+}
+
+bool manager_takes(cb_process *p, int step, json_object *failure)
+{
+    int next = CB_STEP_PARK;
+    const char *name = NULL;
+
+    if (ask_manager(p, step, failure, &next))
+        name = decision_name(p, next);
+    if (name) {
+        put_text(failure, "next", name);
+        return true;
+    }
+    state_restore(p);
+    run_park(p, "PERMANENT_FAILURE", "on_failure() says %d to the failure of step '%s'", next,
+             step_at(p, step)->name);
+    return false;
+}
+
+/* Where the manager goes from the failure it has taken, as it is recorded. False: parked. */
+static bool decided(cb_process *p, int *next)
+{
+    const char *name = failure_text(p->failure, "next");
+
+    for (size_t i = 0; name && i < CB_COUNT(decisions); i++) {
+        if (strcmp(decisions[i].name, name) == 0) {
+            *next = decisions[i].next;
+            return true;
+        }
+    }
+    *next = step_named(p, name);
+    if (*next)
+        return true;
+    run_park(p, "NON_DETERMINISTIC", "it went to step '%s', which the code does not have: %s",
+             name ? name : "", "take the change back");
+    return false;
+}
+
 /* ---- the machine ---- */
 
 /* Once, recorded as a step without outside effects. */
@@ -302,9 +381,55 @@ static cb_flow fail(cb_process *p, int before)
 
     snprintf(message, sizeof message, "the process is to be undone%s%s",
              before ? " after step " : "", before ? m->steps[before].name : "");
+    if (p->failure)
+        return cb_business_failure(p, p->caught.code, "%s", p->caught.message);
     if (m->undo_code)
         code = m->undo_code(before, p->state, message, sizeof message);
     return cb_business_failure(p, code, "%s", message);
+}
+
+/* What the visit got: its own result, or that of the response it took. */
+static json_object *answer_to(cb_process *p, int step, int times)
+{
+    char name[LONGEST_NAME];
+
+    name_visit(step_at(p, step)->name, times, name);
+    for (size_t i = p->n_records; i > 0; i--) {
+        const record *r = &p->records[i - 1];
+        if ((r->kind == KIND_COMMAND || r->kind == KIND_WAIT) && strcmp(r->name, name) == 0)
+            return r->kind == KIND_WAIT && r->during > 0 ? run_at(p, r->during)->result : r->result;
+    }
+    return NULL;
+}
+
+/* False: parked. */
+static bool next_by_answer(cb_process *p, int step, int times, int *next)
+{
+    const cb_process_manager *m = manager_of(p);
+    const cb_fields *fields = m->steps[step].reply;
+    void *reply = NULL;
+    cb_error e;
+
+    if (fields && !(reply = read_reply(fields, answer_to(p, step, times), &e))) {
+        run_park(p, "NON_DETERMINISTIC", "the reply to step '%s' does not fit any more: %s",
+                 m->steps[step].name, e.message);
+        return false;
+    }
+    *next = m->next_step_by(step, p->state, reply);
+    if (fields)
+        cb_fields_free(fields, reply);
+    return true;
+}
+
+/* Where to go behind a step. False: parked. */
+static bool find_next(cb_process *p, int step, int times, int *next)
+{
+    if (p->failure)
+        return decided(p, next);
+    if (manager_of(p)->next_step_by)
+        return next_by_answer(p, step, times, next);
+    *next = manager_of(p)->next_step(step, p->state);
+    return true;
 }
 
 static cb_flow walk(cb_process *p, int *visits)
@@ -313,8 +438,7 @@ static cb_flow walk(cb_process *p, int *visits)
     int step, before = 0;
 
     CB_DO(create(p));
-    for (step = m->first_step(p->state); step != CB_STEP_NONE;
-         step = m->next_step(step, p->state)) {
+    for (step = m->first_step(p->state); step != CB_STEP_NONE;) {
         if (step == CB_STEP_UNDO)
             return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)
@@ -322,6 +446,8 @@ static cb_flow walk(cb_process *p, int *visits)
                             before ? m->steps[before].name : "", step);
         CB_DO(visit(p, step, ++visits[step]));
         before = step;
+        if (!find_next(p, before, visits[before], &step))
+            return CB_LEAVE;
     }
     return CB_DONE;
 }

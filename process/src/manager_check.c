@@ -105,11 +105,13 @@ bool manager_check(const cb_process_type *type, cb_error *e)
 {
     const cb_process_manager *m = type->manager;
 
-    if (!m->first_step || !m->next_step || !m->steps || m->n_steps < 2)
+    bool goes_on = m->next_step || m->next_step_by;
+
+    if (!m->first_step || !goes_on || !m->steps || m->n_steps < 2)
         return cb_fail(e, CB_MISUSE, "the manager of process type '%s' lacks its %s", type->name,
-                       !m->first_step  ? "first_step"
-                       : !m->next_step ? "next_step"
-                                       : "steps, which begin at row 1");
+                       !m->first_step ? "first_step"
+                       : !goes_on     ? "next_step"
+                                      : "steps, which begin at row 1");
     if (m->steps[0].name || m->steps[0].command_type || m->steps[0].response)
         return cb_fail(e, CB_MISUSE,
                        "row 0 of the steps of process type '%s' is not empty: 0 means none",

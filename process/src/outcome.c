@@ -135,14 +135,18 @@ void run_waited(cb_process *p, record *r)
     r->since = 0;
 }
 
-void run_hook(cb_process *p, const char *name, void (*hook)(void *state))
+void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
 {
+    size_t sent = json_object_array_length(p->commands);
     cb_error e = { 0 };
 
     if (!hook)
         return;
+    p->state_changed = true;
     whereabouts was = function_enter(p, name);
-    hook(p->state);
+    p->in_hook = true;
+    hook(p, p->state);
+    p->in_hook = false;
     (void)function_return(p, was);
     if (cb_fields_valid(p->type->type->state, p->state, &e)) {
         if (size_state_fits(p))
@@ -151,6 +155,7 @@ void run_hook(cb_process *p, const char *name, void (*hook)(void *state))
     }
     run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
     state_restore(p);
+    json_object_array_del_idx(p->commands, sent, json_object_array_length(p->commands) - sent);
 }
 
 void run_end(cb_process *p, const char *status)

@@ -20,6 +20,7 @@ const char *const record_kind_names[KINDS] = {
 const char *const record_status_names[RECORD_STATUSES] = {
     [RECORD_STARTED] = "STARTED",     [RECORD_RETRY] = "RETRY",   [RECORD_WAITING] = "WAITING",
     [RECORD_COMPLETED] = "COMPLETED", [RECORD_FAILED] = "FAILED", [RECORD_ABANDONED] = "ABANDONED",
+    [RECORD_CAUGHT] = "CAUGHT",
 };
 
 static const char *const inbox_kind_names[INBOX_KINDS] = {
@@ -30,7 +31,8 @@ static const char *const inbox_kind_names[INBOX_KINDS] = {
 
 bool record_is_open(const record *r)
 {
-    return r->status != RECORD_COMPLETED && r->status != RECORD_ABANDONED;
+    return r->status != RECORD_COMPLETED && r->status != RECORD_ABANDONED &&
+           r->status != RECORD_CAUGHT;
 }
 
 void record_done(record *r)

@@ -24,6 +24,7 @@ typedef enum {
     RECORD_COMPLETED,
     RECORD_FAILED,
     RECORD_ABANDONED,
+    RECORD_CAUGHT, /* it failed, and the code has taken that: see failure.c */
     RECORD_STATUSES
 } record_status;
 

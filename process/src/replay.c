@@ -174,6 +174,7 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
 {
     if (!call_is_in_order(p, name ? name : "") || !is_named(p, name))
         return REFUSED;
+    failure_forget(p);
     record *found = next_call_record(p);
     if (p->left)
         return REFUSED;
@@ -185,7 +186,7 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
         return REFUSED;
     *r = found;
     if (!record_is_open(found))
-        return found->status == RECORD_COMPLETED ? PASSED : (call_leave(p, LEFT_FRONTIER), REFUSED);
+        return found->status != RECORD_ABANDONED ? PASSED : (call_leave(p, LEFT_FRONTIER), REFUSED);
     int ordinal = found->ordinal;
     entry at = reach_frontier(p, found);
     *r = run_at(p, ordinal); /* responses may have moved it */
@@ -244,6 +245,7 @@ static bool start_over(cb_process *p)
     p->cursor = p->n_owed = 0;
     p->left = NOT_LEFT;
     names_clear(&p->called);
+    failure_forget(p);
     if (!run_first_state(p, &e)) {
         run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s", e.message);
         return false;

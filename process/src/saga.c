@@ -137,6 +137,7 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
         return false;
     case TRIED_DECLINED:
     case TRIED_EXHAUSTED:
+    case TRIED_TOO_LATE:
     case TRIED_FAILED:
         break;
     }
@@ -287,10 +288,9 @@ void saga_go_on(cb_process *p)
     if (p->left)
         return;
     const char *end = leaving_text(p, "end");
+    const cb_process_type *type = p->type->type;
     bool canceled = end && strcmp(end, "CANCELED") == 0;
-    if (canceled && p->type->type->on_canceled) {
-        run_hook(p, "on_canceled", p->type->type->on_canceled);
-        p->state_changed = true;
-    }
+    run_hook(p, canceled ? "on_canceled" : "on_compensated",
+             canceled ? type->on_canceled : type->on_compensated);
     run_end(p, canceled ? "CANCELED" : "COMPENSATED");
 }

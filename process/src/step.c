@@ -66,6 +66,11 @@ static cb_uuid step_key(const cb_process *p, const char *prefix, const char *nam
 
 /* ---- one attempt ---- */
 
+static const char step_timeout[] = "STEP_TIMEOUT";
+/* What it came to does not count, but nobody knows it for a failure either. */
+static const char late_unknown[] =
+    "the step did not return within its timeout, and may have succeeded";
+
 static void call_function(cb_process *p, const cb_command *as_command, cb_step_fn *run,
                           int64_t timeout_ms, record *r, cb_settlement *out, cb_context **ctx)
 {
@@ -89,14 +94,17 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
         p->host->stepping(p->host_arg, NULL, 0);
     p->steps++;
     r->took_ms = (double)took;
+    bool failed = out->outcome != CB_SUCCESS && failure_is_known(out->error_code);
     if (misused)
         *out = (cb_settlement){ .outcome = CB_PERMANENT,
                                 .error_code = "MISUSE",
                                 .error_message = p->stray };
     else if (took > timeout_ms)
-        *out = (cb_settlement){ .outcome = CB_TRANSIENT,
-                                .error_code = "STEP_TIMEOUT",
-                                .error_message = "the step did not return within its timeout" };
+        *out =
+            (cb_settlement){ .outcome = CB_TRANSIENT,
+                             .error_code = step_timeout,
+                             .error_message = failed ? "the step did not return within its timeout"
+                                                     : late_unknown };
 }
 
 /* 0 to 500: keeps the retries of many apart, also of those that failed in the same millisecond. */
@@ -126,10 +134,16 @@ static int64_t retry_in_ms(const cb_process *p, const cb_step_options *o, int at
 /* What a failure is to this process: the type may know the code better than the step. */
 static cb_outcome classified(const cb_process *p, const cb_settlement *out)
 {
-    if (out->outcome != CB_PERMANENT || !p->type->type->classify)
+    if (out->outcome != CB_PERMANENT)
         return out->outcome;
-    cb_outcome as = p->type->type->classify(out->error_code);
-    return as == CB_TRANSIENT || as == CB_BUSINESS_RULE ? as : CB_PERMANENT;
+    switch (failure_of_permanent(p, out->error_code)) {
+    case CB_FAILURE_BUSINESS_RULE:
+        return CB_BUSINESS_RULE;
+    case CB_FAILURE_EXHAUSTED:
+        return CB_TRANSIENT;
+    default:
+        return CB_PERMANENT;
+    }
 }
 
 static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_settlement *out)
@@ -159,9 +173,10 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
         return TRIED_AGAIN;
     }
     r->status = RECORD_FAILED;
-    return outcome == CB_BUSINESS_RULE ? TRIED_DECLINED
-           : outcome == CB_TRANSIENT   ? TRIED_EXHAUSTED
-                                       : TRIED_FAILED;
+    return outcome == CB_BUSINESS_RULE          ? TRIED_DECLINED
+           : outcome != CB_TRANSIENT            ? TRIED_FAILED
+           : out->error_message == late_unknown ? TRIED_TOO_LATE
+                                                : TRIED_EXHAUSTED;
 }
 
 /* Durable before anything leaves this machine. */
@@ -226,8 +241,38 @@ static cb_flow wait_to_retry(cb_process *p, const record *r)
     return call_leave(p, LEFT_RETRYING);
 }
 
+/* 0: it has not failed, or nobody knows that it has. */
+static cb_failure_kind failure_kind(const cb_process *p, tried how, const record *r)
+{
+    if (p->left || p->misused || !failure_is_known(r->error_code))
+        return 0;
+    if (how == TRIED_DECLINED)
+        return CB_FAILURE_BUSINESS_RULE;
+    if (how == TRIED_FAILED)
+        return CB_FAILURE_PERMANENT;
+    if (how != TRIED_EXHAUSTED)
+        return 0;
+    return r->error_code && strcmp(r->error_code, step_timeout) == 0 ? CB_FAILURE_TIMEOUT
+                                                                     : CB_FAILURE_EXHAUSTED;
+}
+
+/* True: the code takes the failure, if it is one; or would, and is parked: then p has left. */
+static bool is_caught(cb_process *p, tried how, record *r, const cb_step_options *options)
+{
+    cb_failure_kind kind = failure_kind(p, how, r);
+    catcher by = { .kinds = options->catch };
+
+    if (!kind || !failure_may_be_taken(p, &by))
+        return false;
+    OWNED(json_object) failure = failure_new(kind, r->error_code, r->error_message, NULL);
+    return failure && failure_ask(p, &by, failure) == TAKE_IT &&
+           (failure_take(p, r, &by, failure), true);
+}
+
 static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options *options)
 {
+    if (is_caught(p, how, r, options))
+        return p->left ? CB_LEAVE : CB_NEXT;
     switch (how) {
     case TRIED_DONE:
         if (options->compensate) {
@@ -244,11 +289,12 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
         run_fail_text(p, r->error_code, "%s", r->error_message ? r->error_message : "");
         return call_leave(p, LEFT_BUSINESS);
     case TRIED_EXHAUSTED:
+    case TRIED_TOO_LATE:
     case TRIED_FAILED:
         record_set_text(&p->step, r->name);
         if (p->left)
             return CB_LEAVE;
-        return exhausted(p, how == TRIED_EXHAUSTED ? "RETRIES_EXHAUSTED" : "PERMANENT_FAILURE", r);
+        return exhausted(p, how == TRIED_FAILED ? "PERMANENT_FAILURE" : "RETRIES_EXHAUSTED", r);
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
@@ -267,7 +313,7 @@ cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *opt
     switch (call_enter(p, KIND_STEP, name, &r)) {
     case PASSED:
         saga_owe(p, r, options->compensate, options);
-        return CB_NEXT;
+        return failure_pass(p, r, &(catcher){ .kinds = options->catch });
     case REFUSED:
         return CB_LEAVE;
     case OPEN:

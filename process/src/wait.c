@@ -1,13 +1,30 @@
 /* Waits: until a condition on the state holds, or a response has come. */
+#include <stdio.h>
+
 #include "engine.h"
+
+static cb_flow timed_out(cb_process *p, record *r, const catcher *by)
+{
+    OWNED(json_object) failure = NULL;
+    char message[300];
+
+    snprintf(message, sizeof message, "Wait condition '%s' timed out", r->name);
+    if (failure_may_be_taken(p, by))
+        failure = failure_new(CB_FAILURE_TIMEOUT, "WAIT_TIMEOUT", message, NULL);
+    if (failure && failure_ask(p, by, failure) == TAKE_IT)
+        return failure_take(p, r, by, failure);
+    run_wait_for(p, r);
+    return run_park(p, "WAIT_TIMEOUT", "%s", message);
+}
 
 cb_flow wait_step(cb_process *p, const wait_call *c)
 {
     record *r = NULL;
     entry at = call_enter(p, KIND_WAIT, c->name, &r);
 
+    catcher by = { c->caught, c->step };
     if (at == PASSED)
-        return CB_NEXT;
+        return failure_pass(p, r, &by);
     if (at == REFUSED)
         return CB_LEAVE;
     if (p->purpose != FORWARD)
@@ -26,8 +43,7 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
     r->status = RECORD_WAITING;
     if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
         run_event(p, "WAIT_TIMEOUT", c->name, NULL);
-        run_wait_for(p, r);
-        return run_park(p, "WAIT_TIMEOUT", "Wait condition '%s' timed out", c->name);
+        return timed_out(p, r, &by);
     }
     if (r->timeout_at == 0)
         record_set_timeout(r, c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->type));
@@ -53,5 +69,6 @@ cb_flow cb_wait_with(cb_process *p, const char *name, const cb_wait_options *opt
     return wait_step(p, &(wait_call){ .name = name,
                                       .holds = condition_holds,
                                       .condition = options->condition,
-                                      .timeout_ms = options->timeout_ms });
+                                      .timeout_ms = options->timeout_ms,
+                                      .caught = options->catch });
 }

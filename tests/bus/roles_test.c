@@ -95,6 +95,7 @@ static const struct {
     { "create_queue_take", "" },
     { "domain_name_problem", "" },
     { "end_by_operator", "" },
+    { "end_failed", "" },
     { "enqueue", "" },
     { "explain_unsettled", "" },
     { "explain_unsettled_processes", "" },

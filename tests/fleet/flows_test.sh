@@ -92,6 +92,28 @@ test_steps_and_commands_fail_as_they_are_told() {
     stop_worker a
 }
 
+# RL.3, DESIGN 8.4
+test_when_the_first_desk_fails_the_second_is_asked_once_whoever_dies() {
+    stage_flows
+    start_ready a
+    for failure in BUSINESS PERMANENT; do
+        id=$(start Second "$(noted "\"fails\": {\"BookFx\": \"$failure\"}")")
+        status_is "$id" COMPLETED
+        same "$(effects "$id" BookFx) $(effects "$id" BookRisk)" '1 1' "effects with $failure"
+    done
+    same "$(state_of "$id" arrived)" BROKEN 'what the code took'
+    same "$(sql "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'IN_TROUBLESHOOTING_QUEUE'")" 0 \
+        'commands left in the troubleshooting queue'
+    for point in after:askFx after:askRisk; do
+        id=$(start Second "$(noted "\"dieAt\": \"$point\"" '"fails": {"BookFx": "PERMANENT"}')")
+        wait_exit a 137
+        start_ready a
+        status_is "$id" COMPLETED
+        same "$(effects "$id" BookFx) $(effects "$id" BookRisk)" '1 1' "effects with $point"
+    done
+    stop_worker a
+}
+
 # STP.11
 test_letters_are_each_applied_once_in_the_order_of_arrival() {
     stage_flows

@@ -83,10 +83,11 @@ Test(keep, nor_does_a_process_end_with_such_a_state) /* STP.14 */
     stage_close(&s);
 }
 
-static void hook(void *state)
+static void hook(cb_process *p, void *state)
 {
     tale *t = state;
 
+    (void)p;
     cb_text_set(&t->note, "hooked");
     if (broken)
         t->ratio = NAN;

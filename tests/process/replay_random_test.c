@@ -17,6 +17,8 @@ typedef enum {
     EFFECT,
     WAIT, /* for one more response than it has seen */
     CHOICE,
+    BROKEN,    /* fails, and the code takes that */
+    IMPATIENT, /* waits for one more response, for a minute */
     CALLS
 } call_kind;
 
@@ -67,6 +69,23 @@ static cb_outcome work(cb_context *ctx, void *state)
     return CB_SUCCESS;
 }
 
+static cb_outcome break_down(cb_context *ctx, void *state)
+{
+    tale_say(state, "never seen");
+    return entered[step_at]++ % 2
+               ? cb_business_rule(ctx, "ODD", "for the %d. time", entered[step_at])
+               : cb_permanent(ctx, "EVEN", "for the %d. time", entered[step_at]);
+}
+
+/* Into the state, so that a replay that gave the code another one would be seen. */
+static void take_failure(cb_process *p, tale *t)
+{
+    const cb_caught *failure = cb_failure(p);
+
+    t->count += failure ? failure->kind : 1;
+    cb_text_set(&t->note, failure ? failure->message : "no failure");
+}
+
 static int words_of_responses(const tale *t)
 {
     int n = 0;
@@ -103,6 +122,15 @@ static cb_flow call(cb_process *p, tale *t, int i)
         return wanted > RESPONSES ? CB_NEXT : cb_wait(p, name, has_wanted, .timeout_ms = 0);
     case CHOICE:
         t->count += cb_version(p, name, 1, 2);
+        return CB_NEXT;
+    case BROKEN:
+        CB_DO(cb_step(p, name, break_down, .max_attempts = 50, .local = i % 2, .catch = true));
+        take_failure(p, t);
+        return CB_NEXT;
+    case IMPATIENT:
+        wanted = words_of_responses(t) + 1;
+        CB_DO(cb_wait(p, name, has_wanted, .timeout_ms = 60000, .catch = CB_FAILURE_TIMEOUT));
+        take_failure(p, t);
         return CB_NEXT;
     case CALLS:
         break;

@@ -271,8 +271,9 @@ static bool take_word(void *state, json_object *payload)
     return hear(state, payload);
 }
 
-static void has_ended(void *state)
+static void has_ended(cb_process *p, void *state)
 {
+    (void)p;
     ((script *)state)->ended = true;
 }
 

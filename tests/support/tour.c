@@ -134,13 +134,15 @@ static bool take_go(void *state, json_object *payload)
     return true;
 }
 
-static void on_completed(void *state)
+static void on_completed(cb_process *p, void *state)
 {
+    (void)p;
     add(state, "completed");
 }
 
-static void on_canceled(void *state)
+static void on_canceled(cb_process *p, void *state)
 {
+    (void)p;
     add(state, "canceled");
 }
 

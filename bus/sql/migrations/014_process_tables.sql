@@ -8,8 +8,9 @@ CREATE TYPE commandbus.process_phase AS ENUM ('FORWARD', 'COMPENSATING');
 CREATE TYPE commandbus.record_kind AS ENUM
     ('STEP', 'WAIT', 'SIDE_EFFECT', 'COMMAND', 'COMPENSATION', 'RESPONSE', 'VERSION', 'OPERATOR');
 -- STARTED: an attempt began and has no end yet. RETRY: it failed and comes again. WAITING: for a reply or a
--- condition. ABANDONED: left behind with an outcome that asks for nothing more.
-CREATE TYPE commandbus.record_status AS ENUM ('STARTED', 'RETRY', 'WAITING', 'COMPLETED', 'FAILED', 'ABANDONED');
+-- condition. ABANDONED: left behind with an outcome that asks for nothing more. CAUGHT: it failed, and the code has gone
+-- on with that; the result says what it was: {"kind", "code", "message", "reply"}.
+CREATE TYPE commandbus.record_status AS ENUM ('STARTED', 'RETRY', 'WAITING', 'COMPLETED', 'FAILED', 'ABANDONED', 'CAUGHT');
 CREATE TYPE commandbus.inbox_kind AS ENUM ('RESPONSE', 'REPLY', 'OPERATOR');
 
 -- What workers have registered: who may start what, and where it runs.

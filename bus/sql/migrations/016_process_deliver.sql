@@ -230,14 +230,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
                       ELSE 'FAILED' END,
         c.result,
-        CASE WHEN c.status <> 'CANCELED' THEN c.error_type END,
-        CASE WHEN c.status <> 'CANCELED' THEN c.error_code END,
-        CASE WHEN c.status <> 'CANCELED' THEN c.error_message END,
-        (SELECT a.details ->> 'reason' FROM commandbus.audit a
-         WHERE c.status = 'CANCELED' AND a.command_id = c.command_id AND a.domain = c.domain
-           AND a.event_type = 'OPERATOR_CANCEL' ORDER BY a.at DESC, a.id DESC LIMIT 1),
-        c.completed_at IS NOT NULL)
+        -- One whose failure its process goes on with says what that was: end_failed().
+        CASE WHEN c.status <> 'CANCELED' OR d.failed THEN c.error_type END,
+        CASE WHEN c.status <> 'CANCELED' OR d.failed THEN c.error_code END,
+        CASE WHEN c.status <> 'CANCELED' OR d.failed THEN c.error_message END,
+        d.reason, c.completed_at IS NOT NULL)
     FROM commandbus.command_metadata c
+    LEFT JOIN LATERAL (
+        SELECT a.details ->> 'reason' AS reason, (a.details ->> 'failed')::boolean AS failed FROM commandbus.audit a
+        WHERE c.status = 'CANCELED' AND a.command_id = c.command_id AND a.domain = c.domain
+          AND a.event_type = 'OPERATOR_CANCEL' ORDER BY a.at DESC, a.id DESC LIMIT 1
+    ) d ON true
     WHERE c.command_id = reply_again.command_id AND c.domain = command_domain
 $$;
 

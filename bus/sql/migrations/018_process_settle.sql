@@ -47,7 +47,9 @@ BEGIN
     FOR c IN
         SELECT n.domain, array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
                array_agg(s.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
-               array_agg(coalesce(n.data, '{}')) AS data, array_agg(s.reply_queue) AS reply_to,
+               array_agg(coalesce(n.data, '{}')) AS data, 
+               -- '' for none: of one that a process sends with its end.
+               array_agg(CASE WHEN n.reply_to = '' THEN NULL ELSE s.reply_queue END) AS reply_to,
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
                array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
                array_agg(NULL::jsonb) AS headers,
@@ -124,6 +126,48 @@ BEGIN
         IF held.queues IS NOT NULL THEN
             PERFORM commandbus.send_replies(name, held.queues, held.messages);
         END IF;
+    END LOOP;
+END
+$$;
+
+-- Ends commands in the troubleshooting queue whose failure their process goes on with ("failed": true), with their
+-- final reply, which says what the failure was. An operator who was faster, or who has one locked at this moment,
+-- decides: it is left alone.
+CREATE FUNCTION commandbus.end_failed(worker text, cancels jsonb[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    replies record; -- of one domain, column by column
+BEGIN
+    FOR replies IN
+        WITH held AS MATERIALIZED (
+            SELECT c.command_id, c.domain, e ->> 'reason' AS reason
+            FROM unnest(cancels) l(list) CROSS JOIN LATERAL jsonb_array_elements(l.list) e
+            CROSS JOIN LATERAL (
+                SELECT c.command_id, c.domain FROM commandbus.command_metadata c
+                WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = e ->> 'domain'
+                  AND c.status = 'IN_TROUBLESHOOTING_QUEUE'
+                FOR UPDATE OF c SKIP LOCKED
+            ) c
+            WHERE (e ->> 'failed')::boolean
+        ), ended AS (
+            UPDATE commandbus.command_metadata c
+            SET status = 'CANCELED', tsq_at = NULL, completed_at = statement_timestamp(),
+                updated_at = statement_timestamp()
+            FROM held h WHERE c.command_id = h.command_id AND c.domain = h.domain
+            RETURNING c.*, h.reason
+        ), audited AS (
+            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+            SELECT c.command_id, c.lease_no, c.attempts, c.domain, 'OPERATOR_CANCEL', end_failed.worker,
+                   jsonb_strip_nulls(jsonb_build_object('reason', c.reason, 'error_code', c.error_code, 'failed', true))
+            FROM ended c
+        )
+        SELECT c.domain, array_agg(c.reply_to) AS queues,
+               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL, c.error_type,
+                                                  c.error_code, c.error_message, c.reason, true)) AS messages
+        FROM ended c WHERE c.reply_to IS NOT NULL GROUP BY c.domain ORDER BY c.domain
+    LOOP
+        PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages);
     END LOOP;
 END
 $$;
@@ -350,6 +394,7 @@ BEGIN
     END IF;
     IF done.cancels IS NOT NULL THEN
         PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);
+        PERFORM commandbus.end_failed(settle_processes.worker, done.cancels);
         -- One that has ended cannot be canceled: who asks has not got its reply.
         PERFORM commandbus.restore_replies(done.cancelers);
     END IF;

@@ -31,7 +31,8 @@ $$;
 CREATE FUNCTION commandbus.step_status(status commandbus.record_status) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE status WHEN 'COMPLETED' THEN 'COMPLETED' WHEN 'RETRY' THEN 'WAITING_RETRY'
-                       WHEN 'FAILED' THEN 'FAILED' WHEN 'ABANDONED' THEN 'FAILED' ELSE 'STARTED' END
+                       WHEN 'FAILED' THEN 'FAILED' WHEN 'ABANDONED' THEN 'FAILED' WHEN 'CAUGHT' THEN 'FAILED'
+                       ELSE 'STARTED' END
 $$;
 
 -- What a command came to, in the words of replies: its own end if it is still there (an abandoned record does not tell
@@ -40,7 +41,7 @@ CREATE FUNCTION commandbus.reply_outcome(command commandbus.command_status, reco
 LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(CASE command WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'CANCELED' THEN 'CANCELED'
                                  WHEN 'FAILED' THEN 'FAILED' END,
-                    CASE record WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' END)
+                    CASE record WHEN 'COMPLETED' THEN 'SUCCESS' WHEN 'FAILED' THEN 'FAILED' WHEN 'CAUGHT' THEN 'FAILED' END)
 $$;
 
 -- What happened to processes: their start; each record, as its last attempt or command left it; each attempt and each

@@ -23,7 +23,7 @@
  *
  * A business rule or an operator's cancel undoes the process: steps that completed and have a compensation, in
  * reverse, each after the reply of the one before. What undoes a step is built and stored when that step
- * completes, from the state of that moment.
+ * completes, from the state of that moment. on_failure may say something else.
  *
  * A response is kept from its arrival until its step takes it, in the order of arrival; each is taken once. One
  * that does not fit its table, or that update_state refuses, is recorded as refused, and the step waits on. Give
@@ -37,10 +37,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What first_step and next_step may say beside the number of a step. */
+struct cb_caught; /* process.h */
+
+/* What first_step, next_step and on_failure may say beside the number of a step. */
 enum {
     CB_STEP_NONE = 0,  /* the process is COMPLETED */
     CB_STEP_UNDO = -1, /* the business says no: what was done is undone, then COMPENSATED */
+    /* Of on_failure only: */
+    CB_STEP_PARK = -2,    /* the TSQ */
+    CB_STEP_DEFAULT = -3, /* what happens without on_failure */
 };
 
 /* What is left out takes its default in []. Steps are numbered from 1: row 0 of the table stays empty, so
@@ -72,7 +77,14 @@ typedef struct cb_process_manager {
      * PERMANENT_FAILURE; a response is refused. Of a compensation too: it is undone then, whatever is returned, but
      * false leaves the state as it was. A reply without a result is a struct of zeros. [nothing to take] */
     bool (*update_state)(int step, void *state, const void *reply);
-    int (*next_step)(int step, const void *state); /* required */
+    int (*next_step)(int step, const void *state); /* required, or … */
+    /* … the same with the reply that the step got, or the response it waited for, as update_state has it. */
+    int (*next_step_by)(int step, const void *state, const void *reply);
+    /* What becomes of a step that has failed or timed out: another step; the same one again, with a new command or new
+     * time; or one of the above. It may take the failure into the state. It is asked before the failure is final and
+     * then again, and must say the same to the same; only the last answer is recorded and changes the state.
+     * [a business rule and an operator's cancel: CB_STEP_UNDO; anything else: CB_STEP_PARK] */
+    int (*on_failure)(int step, void *state, const struct cb_caught *failure);
     /* Why that was CB_STEP_UNDO behind this step (0: first_step said so): a code for programs, and a line for people
      * into `message`. [BUSINESS_FAILURE] */
     const char *(*undo_code)(int step, const void *state, char *message, size_t room);

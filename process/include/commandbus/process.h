@@ -65,6 +65,39 @@ typedef bool cb_request_fn(const void *state, json_object *data);
 typedef bool cb_take_fn(void *state, json_object *result);
 /* Takes an asynchronous response into the state. False: refused; recorded, the state stays. */
 typedef bool cb_response_fn(void *state, json_object *payload);
+
+/* ---- failures that the code takes ---- */
+
+/* What a call may catch, and what it then was. A call that catches goes on where one that does not would be
+ * parked or undone, and cb_failure() says why:
+ *
+ *     CB_DO(cb_command_step(p, "askFirst", rate_request, take_rate, .domain = "fx",
+ *                           .command_type = "Quote", .catch = true));
+ *     if (cb_failure(p))
+ *         CB_DO(cb_command_step(p, "askSecond", …));
+ *
+ * Never caught is what is not known to have failed: a step that was begun and never came back, or came back with
+ * a success after its timeout; a command that may have been executed. That waits for a person, as always. */
+typedef enum {
+    CB_FAILURE_ANY = 1,           /* only in .catch: each of these; `true` is the same */
+    CB_FAILURE_BUSINESS_RULE = 2, /* the step or the handler declined it */
+    CB_FAILURE_PERMANENT = 4,     /* it can never succeed */
+    CB_FAILURE_EXHAUSTED = 8,     /* transient, and its attempts are used up */
+    CB_FAILURE_CANCELED = 16,     /* an operator has canceled the command */
+    CB_FAILURE_TIMEOUT = 32,      /* of a wait, of a command's reply, of a step */
+} cb_failure_kind;
+
+/* Strings and JSON are borrowed, until the next call of p. */
+typedef struct cb_caught {
+    cb_failure_kind kind;
+    const char *code;
+    const char *message; /* "" when there is none */
+    json_object *reply; /* of a command, as it came: error_type, reason, …; NULL: there was none */
+} cb_caught;
+
+/* What became of the last call, if it failed and was caught; NULL: it has succeeded. */
+CB_API const cb_caught *cb_failure(const cb_process *p);
+
 /* ---- steps ---- */
 
 /* What is left out takes its default in []. */
@@ -74,7 +107,8 @@ typedef struct {
     int64_t retry_delay_ms; /* doubles with each attempt, 5 min at most [1000] */
     int64_t timeout_ms;     /* of one attempt [30000] */
     cb_step_fn *compensate; /* undoes it if the process has to be undone [nothing to undo] */
-    bool local; /* no outside effect: no checkpoint of its own, may run again after a crash */
+    bool local;     /* no outside effect: no checkpoint of its own, may run again after a crash */
+    unsigned catch; /* the cb_failure_kinds that the code takes, or true: all [none] */
 } cb_step_options;
 
 /* cb_step(p, name, run, options…): runs `run` once and for all. Names are unique within a process. */
@@ -86,6 +120,7 @@ CB_API cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_optio
 typedef struct {
     cb_condition_fn *condition; /* named by cb_wait itself */
     int64_t timeout_ms;         /* then the TSQ, WAIT_TIMEOUT [the type's] */
+    unsigned catch;             /* CB_FAILURE_TIMEOUT, or true: then the code goes on [the TSQ] */
 } cb_wait_options;
 
 /* cb_wait(p, name, condition, options…): goes on when the condition holds; it is asked again whenever a response arrives. */
@@ -109,6 +144,7 @@ typedef struct {
     cb_step_fn *compensate;   /* undo it inline, or … */
     const char *compensate_command;    /* … by a command of this type to the same domain, */
     cb_request_fn *compensate_request; /* with this data [the result of the command] */
+    unsigned catch; /* the cb_failure_kinds that the code takes, or true: all [none] */
 } cb_command_options;
 
 /* cb_command_step(p, name, request, take, options…): sends a command and suspends until its reply; `take` (NULL: nothing) takes the result. */
@@ -147,6 +183,16 @@ CB_API int cb_version(cb_process *p, const char *change, int min, int max);
 /* Borrowed, for the call of execute(). */
 CB_API const char *cb_process_id(const cb_process *p);
 
+/* ---- the end ---- */
+
+/* A hook. Of p it may ask the id, and send commands. */
+typedef void cb_hook_fn(cb_process *p, void *state);
+
+/* Sends a command in the transaction that ends the process: both, or neither. Nobody waits for it, so it has no
+ * reply. `data` is shared; NULL: an empty object. False outside of a hook, and without memory. */
+CB_API bool cb_hook_send(cb_process *p, const char *domain, const char *command_type,
+                         json_object *data);
+
 /* ---- the type ---- */
 
 typedef enum {
@@ -170,14 +216,16 @@ typedef struct cb_process_type {
     const cb_process_manager *manager; /* … a machine of steps: manager.h */
     const cb_response *responses; /* of execute(); a manager's are those that its steps wait for */
     size_t n_responses;
-    /* What a step's permanent failure of this code is to this process [CB_PERMANENT]. */
+    /* What a permanent failure of this code is to this process, a step's or a command's [CB_PERMANENT]. A command
+     * has its attempts in its domain: CB_TRANSIENT there is CB_FAILURE_EXHAUSTED. */
     cb_outcome (*classify)(const char *error_code);
     int64_t wait_timeout_ms; /* of waits for responses that say none [1 h; of a manager none] */
     cb_deadline_action deadline_action;
     cb_deadline_action (*deadline_action_of)(const void *state); /* goes before the value */
     /* Just before the end is recorded; they may change the state, and may run again after a crash. */
-    void (*on_completed)(void *state);
-    void (*on_canceled)(void *state);
+    cb_hook_fn *on_completed;
+    cb_hook_fn *on_canceled;
+    cb_hook_fn *on_compensated;
     const char *reply_queue; /* [<domain>__replies] */
     /* Fields whose values people do not see in process_audit, process_state_document and `process show`, wherever
      * in the data they are; ends with NULL. [none] */

@@ -1,4 +1,4 @@
-/* Five: S4's shape. */
+/* Five: S4's shape; and Second: another desk when the first one fails. */
 #include "flow.h"
 
 static cb_outcome validate(cb_context *ctx, void *state)
@@ -159,4 +159,25 @@ cb_flow five_execute(cb_process *p, void *state)
         CB_DO(cb_step(p, "enrich", enrich, .local = true));
     CB_DO(book_risk(p, f));
     return finish(p, f);
+}
+
+/* The failure is one that the code takes, in each of its kinds. */
+cb_flow second_execute(cb_process *p, void *state)
+{
+    flow *f = state;
+
+    flow_begin(p, f);
+    flow_die(f, "before", "askFx");
+    CB_DO(cb_command_step(p, "askFx", fx_request, take_fx, .domain = "fx", .command_type = "BookFx",
+                          .wait_timeout_ms = f->wait_ms, .compensate_command = "ReleaseFx",
+                          .compensate_request = fx_release, .catch = true));
+    if (!cb_failure(p))
+        return CB_DONE;
+    cb_text_set(&f->arrived, cb_failure(p)->code);
+    flow_die(f, "after", "askFx");
+    CB_DO(cb_command_step(p, "askRisk", risk_request, take_risk, .domain = "risk",
+                          .command_type = "BookRisk", .compensate_command = "ReleaseRisk",
+                          .compensate_request = risk_release));
+    flow_die(f, "after", "askRisk");
+    return CB_DONE;
 }

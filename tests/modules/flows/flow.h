@@ -65,7 +65,7 @@ typedef struct {
 
 extern const cb_fields flow_fields;
 extern const cb_process_manager machine_manager;
-cb_execute_fn five_execute, locals_execute, long_execute, letters_execute;
+cb_execute_fn five_execute, second_execute, locals_execute, long_execute, letters_execute;
 
 /* Every execute() begins with it. */
 void flow_begin(cb_process *p, flow *f);

@@ -66,6 +66,7 @@ static cb_deadline_action deadline_action(const void *state)
 
 static const cb_process_type five =
     FLOW("Five", five_execute, .responses = go, .n_responses = CB_COUNT(go));
+static const cb_process_type second = FLOW("Second", second_execute, .responses = NULL);
 static const cb_process_type locals = FLOW("Locals", locals_execute, .responses = NULL);
 static const cb_process_type long_ = FLOW("Long", long_execute, .responses = NULL);
 static const cb_process_type letters_ =
@@ -73,7 +74,9 @@ static const cb_process_type letters_ =
 
 static const cb_process_type machine = FLOW("Machine", NULL, .manager = &machine_manager);
 
-static const cb_process_type *const types[] = { &five, &locals, &long_, &letters_, &machine };
+static const cb_process_type *const types[] = {
+    &five, &second, &locals, &long_, &letters_, &machine
+};
 
 #define MODULE(name, ...) CB_MODULE(name, __VA_ARGS__) /* of the value of name */
 MODULE(FLOWS_NAME, .processes = types, .n_processes = CB_COUNT(types));
