@@ -4,7 +4,7 @@
 #include <json-c/linkhash.h>
 #include <string.h>
 
-#define MESSAGE CB_FIELDS_DEFINE
+#define MESSAGE               CB_FIELDS_DEFINE
 #define TEXT(T, member, name) CB_FIELD_AS(T, member, CB_TEXT, name)
 
 MESSAGE(risk_request_fields, risk_request, TEXT(risk_request, amount, "amount"),

@@ -8,8 +8,7 @@
 int64_t date_to_days(const cb_date *date)
 {
     int64_t y = date->year - (date->month <= 2) + 400, era = y / 400, of_era = y % 400;
-    int64_t of_year =
-        (153 * (date->month + (date->month > 2 ? -3 : 9)) + 2) / 5 + date->day - 1;
+    int64_t of_year = (153 * (date->month + (date->month > 2 ? -3 : 9)) + 2) / 5 + date->day - 1;
 
     return (era - 1) * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
@@ -94,7 +93,5 @@ int cb_date_compare(const cb_date *a, const cb_date *b)
     int years = (a->year > b->year) - (a->year < b->year);
     int months = (a->month > b->month) - (a->month < b->month);
 
-    return years    ? years
-           : months ? months
-                    : (a->day > b->day) - (a->day < b->day);
+    return years ? years : months ? months : (a->day > b->day) - (a->day < b->day);
 }

@@ -68,8 +68,8 @@ static const char *put_before(field_place *at, const char *problem, const char *
     char tail[sizeof at->path];
 
     memcpy(tail, at->path, sizeof tail);
-    snprintf(at->path, sizeof at->path, "%s%.*s", piece,
-             (int)(sizeof tail - 1 - strlen(piece)), tail);
+    snprintf(at->path, sizeof at->path, "%s%.*s", piece, (int)(sizeof tail - 1 - strlen(piece)),
+             tail);
     return problem;
 }
 

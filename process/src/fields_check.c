@@ -56,8 +56,10 @@ static bool list_is_sound(const cb_fields *fields, const cb_field *field, cb_err
     snprintf(name, sizeof name, "%.100s[]", field->name);
     item.name = name;
     if (item.type == CB_LIST)
-        return cb_fail(e, CB_MISUSE, "field '%.100s' of %.100s is a list of lists: name the inner "
-                                     "one in a struct", field->name, fields->name);
+        return cb_fail(e, CB_MISUSE,
+                       "field '%.100s' of %.100s is a list of lists: name the inner "
+                       "one in a struct",
+                       field->name, fields->name);
     if (field->max_items == 0)
         return cb_fail(e, CB_MISUSE, "field '%.100s' of %.100s is a list that may have no items",
                        field->name, fields->name);

@@ -145,8 +145,8 @@ static const char *read_items(field_place *at, json_object *array, any_list *lis
     at->unknown = NULL; /* items come and go: there is nothing that it could be kept with */
     at->depth++;
     for (size_t i = 0; !problem && i < list->n; i++) {
-        problem = field_read(at, &item, json_object_array_get_idx(array, i),
-                             item_at(list, &item, i));
+        problem =
+            field_read(at, &item, json_object_array_get_idx(array, i), item_at(list, &item, i));
         if (problem)
             field_refused_item(at, problem, i);
     }

@@ -72,7 +72,8 @@ static bool parse_time(const char *at, int64_t *ret)
 
     if (!date_take(&at, 'T', &date))
         return false;
-    int hour = date_take_number(&at, 2, ':'), minute = hour < 0 ? -1 : date_take_number(&at, 2, ':');
+    int hour = date_take_number(&at, 2, ':'),
+        minute = hour < 0 ? -1 : date_take_number(&at, 2, ':');
     int second = minute < 0 ? -1 : date_take_number(&at, 2, '\0');
     if (second < 0 || hour > 23 || minute > 59 || second > 59 || !take_fraction(&at, &ms) ||
         !take_zone(at, &zone))

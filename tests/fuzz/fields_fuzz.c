@@ -113,9 +113,9 @@ static void check_lists(everything *record)
     FUZZ_CHECK(record->parts.n == 3 && added <= 3, "%zu parts", record->parts.n);
     cb_list_remove(&fields, record, &record->parts, 1);
     FUZZ_CHECK(record->parts.n == 2, "%zu parts", record->parts.n);
-    FUZZ_CHECK(cb_list_copy(&part_fields, &record->one, &record->one.colours,
-                            &record->two.inner.colours),
-               "no memory");
+    FUZZ_CHECK(
+        cb_list_copy(&part_fields, &record->one, &record->one.colours, &record->two.inner.colours),
+        "no memory");
     cb_list_clear(&fields, record, &record->words);
     FUZZ_CHECK(cb_fields_valid(&fields, record, &e), "%s", e.message);
 }

@@ -25,20 +25,21 @@ static const char full[] =
     "\"legs\":[{\"bank\":\"Y\",\"numbers\":[3]},{\"valueDate\":\"2026-02-02\"}],"
     "\"history\":[\"NONE\",\"DECLINED\"]}";
 
-#define expect_diff(expected, a, b)                                                        \
-    do {                                                                                   \
-        OWNED(json_object) patch_ = NULL;                                                  \
-        cr_assert(cb_fields_diff(&trade_fields, (a), (b), &patch_));                       \
+#define expect_diff(expected, a, b)                                                          \
+    do {                                                                                     \
+        OWNED(json_object) patch_ = NULL;                                                    \
+        cr_assert(cb_fields_diff(&trade_fields, (a), (b), &patch_));                         \
         const char *found_ = json_object_to_json_string_ext(patch_, JSON_C_TO_STRING_PLAIN); \
-        cr_assert_str_eq(found_, (expected));                                              \
+        cr_assert_str_eq(found_, (expected));                                                \
     } while (0)
 
 Test(fields_nested, a_date_is_a_day_of_the_calendar_and_nothing_else)
 {
-    static const char *const bad[] = { "2026-02-29", "1900-02-29", "2026-00-01", "2026-13-01",
-                                       "2026-01-00", "2026-04-31", "0000-01-01", "2026-1-31",
-                                       "20260131",   "2026-01-31T00:00:00Z",     " 2026-01-31",
-                                       "2026-01-3",  "+026-01-31", "",           "2026-01-310" };
+    static const char *const bad[] = {
+        "2026-02-29",  "1900-02-29", "2026-00-01", "2026-13-01", "2026-01-00",
+        "2026-04-31",  "0000-01-01", "2026-1-31",  "20260131",   "2026-01-31T00:00:00Z",
+        " 2026-01-31", "2026-01-3",  "+026-01-31", "",           "2026-01-310"
+    };
     static const char *const good[] = { "0001-01-01", "1969-12-31", "2000-02-29", "2024-02-29",
                                         "9999-12-31" };
     char text[CB_DATE_TEXT];
@@ -127,7 +128,8 @@ Test(fields_nested, what_cannot_be_written_is_named_by_its_path)
 /* A path longer than there is room for keeps its beginning. */
 Test(fields_nested, a_long_path_is_cut_off_at_its_end)
 {
-#define LONG "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+#define LONG \
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
     typedef struct {
         int64_t number;
     } c_struct;
@@ -146,7 +148,8 @@ Test(fields_nested, a_long_path_is_cut_off_at_its_end)
 
     expect_ok(cb_fields_check(&a_fields, &e), e);
     expect_error(CB_INVALID_DATA, cb_fields_read(&a_fields, &a, bad, NULL, &e), e);
-    cr_assert_eq(strncmp(e.message, "field 'abcdefghijklmnopqrstuvwxyzabc", 36), 0, "%s", e.message);
+    cr_assert_eq(strncmp(e.message, "field 'abcdefghijklmnopqrstuvwxyzabc", 36), 0, "%s",
+                 e.message);
     cr_assert(strstr(e.message, "of a_struct must be an integer"), "%s", e.message);
 }
 
@@ -174,8 +177,8 @@ Test(fields_nested, a_difference_has_the_changed_members_of_a_struct_and_a_chang
 Test(fields_nested, a_patch_sets_members_of_a_struct_and_replaces_lists)
 {
     OWNED(trade) t = trade_of(full);
-    OWNED(json_object) patch =
-        parsed("{\"first\":{\"bank\":\"Z\",\"unknown\":1},\"legs\":[{\"bank\":\"W\"}],\"tags\":null}");
+    OWNED(json_object) patch = parsed(
+        "{\"first\":{\"bank\":\"Z\",\"unknown\":1},\"legs\":[{\"bank\":\"W\"}],\"tags\":null}");
     OWNED(json_object) zeros = parsed("{\"first\":null}");
     cb_error e;
 
@@ -203,8 +206,8 @@ Test(fields_nested, null_and_what_is_missing_are_zeros)
     OWNED(trade) zeros = trade_new();
     cb_error e;
 
-    expect_ok(read_text(t, "{\"due\":null,\"first\":null,\"tags\":null,\"legs\":[],\"count\":0}", &e),
-              e);
+    expect_ok(
+        read_text(t, "{\"due\":null,\"first\":null,\"tags\":null,\"legs\":[],\"count\":0}", &e), e);
     expect_same(t, zeros);
 }
 

@@ -118,32 +118,32 @@ struct cb_fields {
     {                                      \
         CB_FIELD_(T, member, type, name)   \
     }
-#define CB_FIELD_ENUM_AS(T, member, list, name)                \
-    {                                                          \
+#define CB_FIELD_ENUM_AS(T, member, list, name)              \
+    {                                                        \
         CB_FIELD_(T, member, CB_ENUM, name), .names = (list) \
     }
-#define CB_FIELD_STRUCT_AS(T, member, table, name)                  \
-    {                                                               \
+#define CB_FIELD_STRUCT_AS(T, member, table, name)               \
+    {                                                            \
         CB_FIELD_(T, member, CB_STRUCT, name), .fields = (table) \
     }
 #define CB_FIELD_LIST_AS(T, member, type, max, name) \
     {                                                \
         CB_FIELD_LIST_(T, member, type, max, name)   \
     }
-#define CB_FIELD_LIST_ENUM_AS(T, member, list, max, name)                  \
-    {                                                                      \
+#define CB_FIELD_LIST_ENUM_AS(T, member, list, max, name)              \
+    {                                                                  \
         CB_FIELD_LIST_(T, member, CB_ENUM, max, name), .names = (list) \
     }
-#define CB_FIELD_LIST_OF_AS(T, member, table, max, name)                        \
-    {                                                                           \
+#define CB_FIELD_LIST_OF_AS(T, member, table, max, name)                   \
+    {                                                                      \
         CB_FIELD_LIST_(T, member, CB_STRUCT, max, name), .fields = (table) \
     }
 /* What they are made of. */
 #define CB_FIELD_(T, member, kind, wire) \
     .name = (wire), .type = (kind), .offset = offsetof(T, member), .size = sizeof(((T *)0)->member)
-#define CB_FIELD_LIST_(T, member, kind, max, wire)                \
-    CB_FIELD_(T, member, CB_LIST, wire), .item_type = (kind),     \
-        .item_size = sizeof(*((T *)0)->member.items), .max_items = (max)
+#define CB_FIELD_LIST_(T, member, kind, max, wire) \
+    CB_FIELD_(T, member, CB_LIST, wire),           \
+        .item_type = (kind), .item_size = sizeof(*((T *)0)->member.items), .max_items = (max)
 
 /* A table for this file; one for several. */
 #define CB_FIELDS(table, T, ...) CB_FIELDS_(static, table, T, __VA_ARGS__)

@@ -47,6 +47,9 @@ typedef struct {
     bool (*checkpoint)(void *arg, cb_process_settlement *settlement);
     /* A step begins (it may take timeout_ms) or has ended (name NULL): for timeouts that are watched. NULL: none. */
     void (*stepping)(void *arg, const char *name, int64_t timeout_ms);
+    /* Tests inject failures: true when *out is how this attempt of a step ends, whose function is then not
+     * called. NULL: never. */
+    bool (*instead)(void *arg, const char *name, cb_settlement *out);
     bool (*is_lost)(void *arg);     /* NULL: never */
     bool (*is_stopping)(void *arg); /* NULL: never */
     /* A checkpoint renews the lease for so long; 0: somebody else does. */
