@@ -8,7 +8,7 @@ set(generated ${CMAKE_CURRENT_BINARY_DIR}/package)
 # install_library(<target>): the worker's and the process's folders have one too.
 function(install_library target)
     install(TARGETS ${target} EXPORT commandbus-targets LIBRARY NAMELINK_COMPONENT development
-            FILE_SET HEADERS COMPONENT development)
+            ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
 endfunction()
 install_library(commandbus)
 install(TARGETS commandbus-cli)

@@ -4,9 +4,7 @@
 #include <json-c/linkhash.h>
 #include <string.h>
 
-#define MESSAGE(table, T, ...)                              \
-    static const cb_field table##_list[] = { __VA_ARGS__ }; \
-    const cb_fields table = { #T, sizeof(T), table##_list, CB_COUNT(table##_list) }
+#define MESSAGE               CB_FIELDS_DEFINE
 #define TEXT(T, member, name) CB_FIELD_AS(T, member, CB_TEXT, name)
 
 MESSAGE(risk_request_fields, risk_request, TEXT(risk_request, amount, "amount"),

@@ -11,11 +11,8 @@ const char *const risk_statuses[] = { "NONE", "APPROVED", "PENDING", "DECLINED",
 
 const char *const payment_redact[] = { "debitAccount", "creditAccount", NULL };
 
-#define ENUM_AS(member, values, name)                                                        \
-    {                                                                                        \
-        (name), CB_ENUM, offsetof(payment, member), sizeof(((payment *)0)->member), (values) \
-    }
-#define FIELD(member, type, name) CB_FIELD_AS(payment, member, type, name)
+#define ENUM_AS(member, values, name) CB_FIELD_ENUM_AS(payment, member, values, name)
+#define FIELD(member, type, name)     CB_FIELD_AS(payment, member, type, name)
 #define LEVEL(i, prefix)                                         \
     FIELD(level[i].received, CB_BOOL, prefix "Received"),        \
         FIELD(level[i].reference, CB_TEXT, prefix "Reference"),  \

@@ -4,7 +4,6 @@
  * Amounts are added in minor units of their currency; a sum that does not fit is refused, never rounded. */
 #include "document.h"
 #include "messages.h"
-#include "period.h"
 #include "reporting.h"
 #include "store.h"
 #include "sums.h"
@@ -60,10 +59,11 @@ static bool add_transactions(json_object *transactions, const cb_money *opening,
         json_object *transaction = json_object_array_get_idx(transactions, i);
         const char *day = document_text(transaction, "booked_on", e);
         cb_money amount;
+        cb_date date;
 
         if (!day || !read_money(transaction, "amount", opening->currency, &amount, e))
             return false;
-        if (!is_day(day) || (last && strcmp(day, last) < 0))
+        if (!cb_date_parse(day, &date) || (last && strcmp(day, last) < 0))
             return cb_fail(e, CB_DATA, "the days are not days, or not in order");
         if (last && strncmp(day, last, MONTH_LENGTH) != 0) {
             if (!add_month(months, last, &month, e))

@@ -3,20 +3,16 @@
 
 const char *const output_types[] = { "none", "pdf", "html", "csv", NULL };
 
-/* As CB_FIELDS makes it, for more than one file. */
-#define MESSAGE(table, T, ...)                              \
-    static const cb_field table##_list[] = { __VA_ARGS__ }; \
-    const cb_fields table = { #T, sizeof(T), table##_list, CB_COUNT(table##_list) }
-
-MESSAGE(query_request_fields, query_request, CB_FIELD(query_request, from_date, CB_TEXT),
-        CB_FIELD(query_request, to_date, CB_TEXT), CB_FIELD(query_request, account_list, CB_JSON));
-MESSAGE(aggregation_request_fields, aggregation_request,
-        CB_FIELD(aggregation_request, data_path, CB_TEXT));
-MESSAGE(render_request_fields, render_request,
-        CB_FIELD(render_request, aggregated_data_path, CB_TEXT),
-        CB_FIELD_ENUM(render_request, output_type, output_types));
-MESSAGE(remove_request_fields, remove_request, CB_FIELD(remove_request, path, CB_TEXT));
-MESSAGE(path_reply_fields, path_reply, CB_FIELD(path_reply, result_path, CB_TEXT));
+CB_FIELDS_DEFINE(query_request_fields, query_request, CB_FIELD(query_request, from_date, CB_DATE),
+                 CB_FIELD(query_request, to_date, CB_DATE),
+                 CB_FIELD_LIST(query_request, account_list, CB_TEXT, LONGEST_ACCOUNT_LIST));
+CB_FIELDS_DEFINE(aggregation_request_fields, aggregation_request,
+                 CB_FIELD(aggregation_request, data_path, CB_TEXT));
+CB_FIELDS_DEFINE(render_request_fields, render_request,
+                 CB_FIELD(render_request, aggregated_data_path, CB_TEXT),
+                 CB_FIELD_ENUM(render_request, output_type, output_types));
+CB_FIELDS_DEFINE(remove_request_fields, remove_request, CB_FIELD(remove_request, path, CB_TEXT));
+CB_FIELDS_DEFINE(path_reply_fields, path_reply, CB_FIELD(path_reply, result_path, CB_TEXT));
 
 bool message_read(const cb_fields *fields, cb_context *ctx, void **ret, cb_outcome *refused)
 {

@@ -14,9 +14,15 @@ enum {
 };
 extern const char *const output_types[];
 
+/* Of one report. So long a list is read at all; how many a query takes is the query's. */
+enum {
+    LONGEST_ACCOUNT_LIST = 1000
+};
+typedef CB_LIST_OF(char *) account_numbers;
+
 typedef struct {
-    char *from_date, *to_date; /* 2024-01-31; both days are in the period */
-    json_object *account_list; /* of texts */
+    cb_date from_date, to_date; /* both days are in the period */
+    account_numbers account_list;
 } query_request;
 
 typedef struct {
@@ -37,8 +43,11 @@ typedef struct {
     char *result_path;
 } path_reply;
 
-extern const cb_fields query_request_fields, aggregation_request_fields, render_request_fields,
-    remove_request_fields, path_reply_fields;
+CB_FIELDS_DECLARE(query_request_fields);
+CB_FIELDS_DECLARE(aggregation_request_fields);
+CB_FIELDS_DECLARE(render_request_fields);
+CB_FIELDS_DECLARE(remove_request_fields);
+CB_FIELDS_DECLARE(path_reply_fields);
 
 /* Reads the data of a command. False: *refused is its outcome, permanent INVALID_DATA naming the field. */
 bool message_read(const cb_fields *fields, cb_context *ctx, void **ret, cb_outcome *refused);

@@ -5,7 +5,6 @@
  * long. An account that is not there is an answer of the business: UNKNOWN_ACCOUNT. */
 #include "database.h"
 #include "messages.h"
-#include "period.h"
 #include "reporting.h"
 #include "store.h"
 
@@ -24,42 +23,35 @@ static void drop_request(query_request **request)
 }
 
 /* Also what makes the list safe to be written as an array for PostgreSQL: no quote, comma or brace is in it. */
-static bool is_account(json_object *item)
+static bool is_account(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     static const char also[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t length = text ? strlen(text) : 0;
 
-    if (!json_object_is_type(item, json_type_string))
-        return false;
-    const char *text = json_object_get_string(item);
-    size_t length = (size_t)json_object_get_string_len(item);
     return length > 0 && length <= LONGEST_ACCOUNT && strspn(text, also) == length &&
            strchr(letters, text[0]);
 }
 
-static bool is_repeated(json_object *list, size_t at)
+static bool is_repeated(const account_numbers *list, size_t at)
 {
-    const char *text = json_object_get_string(json_object_array_get_idx(list, at));
-
     for (size_t i = 0; i < at; i++) {
-        if (strcmp(json_object_get_string(json_object_array_get_idx(list, i)), text) == 0)
+        if (strcmp(list->items[i], list->items[at]) == 0)
             return true;
     }
     return false;
 }
 
 /* CB_SUCCESS when there is nothing to say against it. Account numbers are in no message: their places are. */
-static cb_outcome check_accounts(cb_context *ctx, json_object *list)
+static cb_outcome check_accounts(cb_context *ctx, const account_numbers *list)
 {
-    size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-
-    if (n == 0)
+    if (list->n == 0)
         return cb_permanent(ctx, "INVALID_DATA", "account_list must be a list of account numbers");
-    if (n > MOST_ACCOUNTS)
+    if (list->n > MOST_ACCOUNTS)
         return cb_permanent(ctx, "TOO_MANY_ACCOUNTS", "account_list has %zu entries, more than %d",
-                            n, MOST_ACCOUNTS);
-    for (size_t i = 0; i < n; i++) {
-        if (!is_account(json_object_array_get_idx(list, i)))
+                            list->n, MOST_ACCOUNTS);
+    for (size_t i = 0; i < list->n; i++) {
+        if (!is_account(list->items[i]))
             return cb_permanent(ctx, "INVALID_ACCOUNT",
                                 "account_list[%zu] must be letters, digits, - and _, at most %d", i,
                                 LONGEST_ACCOUNT);
@@ -71,24 +63,23 @@ static cb_outcome check_accounts(cb_context *ctx, json_object *list)
 
 static cb_outcome check(cb_context *ctx, const query_request *r)
 {
-    if (!is_day(r->from_date) || !is_day(r->to_date))
-        return cb_permanent(ctx, "INVALID_PERIOD",
-                            "from_date and to_date must be days such as \"2024-01-31\"");
-    if (strcmp(r->from_date, r->to_date) > 0)
+    if (!cb_date_is_valid(&r->from_date) || !cb_date_is_valid(&r->to_date))
+        return cb_permanent(ctx, "INVALID_PERIOD", "from_date and to_date are required");
+    if (cb_date_compare(&r->from_date, &r->to_date) > 0)
         return cb_permanent(ctx, "INVALID_PERIOD", "the period ends before it begins");
-    return check_accounts(ctx, r->account_list);
+    return check_accounts(ctx, &r->account_list);
 }
 
 /* {ACC-001,ACC-002}; the caller frees it. */
-static char *array_of(json_object *list)
+static char *array_of(const account_numbers *list)
 {
     char *text = malloc(MOST_ACCOUNTS * (LONGEST_ACCOUNT + 1) + 3), *end = text;
 
     if (!text)
         return NULL;
-    for (size_t i = 0; i < json_object_array_length(list); i++) {
+    for (size_t i = 0; i < list->n; i++) {
         *end++ = i ? ',' : '{';
-        end = stpcpy(end, json_object_get_string(json_object_array_get_idx(list, i)));
+        end = stpcpy(end, list->items[i]);
     }
     strcpy(end, "}");
     return text;
@@ -113,13 +104,15 @@ static cb_outcome store(cb_context *ctx, const PGresult *found, const file_path 
 
 static cb_outcome query(cb_context *ctx, const query_request *r, const file_path *path)
 {
-    char *accounts = array_of(r->account_list);
-    const char *const values[] = { accounts, r->from_date, r->to_date, MOST_TRANSACTIONS };
+    char *accounts = array_of(&r->account_list), from[CB_DATE_TEXT], to[CB_DATE_TEXT];
+    const char *const values[] = { accounts, from, to, MOST_TRANSACTIONS };
     OWNED(PGresult) found = NULL;
     cb_outcome failed;
 
     if (!accounts)
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
+    cb_date_print(&r->from_date, from);
+    cb_date_print(&r->to_date, to);
     bool asked = database_ask(ctx,
                               "SELECT unknown, data FROM reporting.statement_data($1::text[], "
                               "$2::date, $3::date, $4::bigint)",

@@ -12,14 +12,15 @@
 #include "messages.h"
 
 typedef struct {
-    char *from_date, *to_date;
-    json_object *account_list;
+    cb_date from_date, to_date;
+    account_numbers account_list;
     int output_type;
     char *query_result_path, *aggregated_data_path, *rendered_file_path;
 } report;
 
-CB_FIELDS(report_fields, report, CB_FIELD(report, from_date, CB_TEXT),
-          CB_FIELD(report, to_date, CB_TEXT), CB_FIELD(report, account_list, CB_JSON),
+CB_FIELDS(report_fields, report, CB_FIELD(report, from_date, CB_DATE),
+          CB_FIELD(report, to_date, CB_DATE),
+          CB_FIELD_LIST(report, account_list, CB_TEXT, LONGEST_ACCOUNT_LIST),
           CB_FIELD_ENUM(report, output_type, output_types),
           CB_FIELD(report, query_result_path, CB_TEXT),
           CB_FIELD(report, aggregated_data_path, CB_TEXT),
@@ -84,9 +85,9 @@ static int first(const void *state)
 
 static bool build_query(const report *r, query_request *request)
 {
-    request->account_list = json_object_get(r->account_list);
-    return cb_text_set(&request->from_date, r->from_date) &&
-           cb_text_set(&request->to_date, r->to_date);
+    request->from_date = r->from_date;
+    request->to_date = r->to_date;
+    return cb_list_copy(&query_request_fields, request, &request->account_list, &r->account_list);
 }
 
 static bool build(int step, const void *state, void *request)

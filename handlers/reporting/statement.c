@@ -1,13 +1,13 @@
 /* A statement as the renderers take it. */
 #include "statement.h"
 
+#include <commandbus/date.h>
 #include <commandbus/money.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "document.h"
-#include "period.h"
 
 const char *const statement_headings[N_COLUMNS] = {
     [COLUMN_MONTH] = "Month",     [COLUMN_COUNT] = "Transactions",
@@ -36,8 +36,10 @@ void statement_free(statement *s)
 static bool is_month(const char *text)
 {
     char day[16];
+    cb_date first;
 
-    return strlen(text) == 7 && snprintf(day, sizeof day, "%s-01", text) == 10 && is_day(day);
+    return strlen(text) == 7 && snprintf(day, sizeof day, "%s-01", text) == 10 &&
+           cb_date_parse(day, &first);
 }
 
 static bool read_row(json_object *from, const char *month, statement_row *row, cb_error *e)

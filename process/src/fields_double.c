@@ -28,12 +28,12 @@ static void print_double(double number, char *text, size_t size)
         strcat(text, ".0");
 }
 
-const char *field_double_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_double_write(field_place *at, const void *member, json_object **ret)
 {
     double number = *(const double *)member;
     char text[352]; /* the largest double has 309 digits before the point */
 
-    (void)field;
+    (void)at;
     if (!isfinite(number))
         return "is not a finite number";
     print_double(number, text, sizeof text - sizeof ".0");
@@ -41,12 +41,12 @@ const char *field_double_write(const cb_field *field, const void *member, json_o
     return *ret ? NULL : field_no_memory;
 }
 
-const char *field_double_read(const cb_field *field, json_object *value, void *member)
+const char *field_double_read(field_place *at, json_object *value, void *member)
 {
     double number = json_object_get_double(value);
     bool is_double = json_object_is_type(value, json_type_double);
 
-    (void)field;
+    (void)at;
     if (!is_double && !json_object_is_type(value, json_type_int))
         return "must be a number";
     /* The ends of 64 bits are what json-c makes of an integer that has no room in them. */

@@ -4,10 +4,11 @@
 #include "decimal.h"
 #include "fields_types.h"
 
-bool field_money_equal(const void *a, const void *b)
+bool field_money_equal(const cb_field *field, const void *a, const void *b)
 {
     const cb_money *x = a, *y = b;
 
+    (void)field;
     return x->minor == y->minor && strncmp(x->currency, y->currency, sizeof x->currency) == 0;
 }
 
@@ -22,12 +23,12 @@ static const char *add(json_object *object, const char *key, const char *text)
     return NULL;
 }
 
-const char *field_money_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_money_write(field_place *at, const void *member, json_object **ret)
 {
     const cb_money *money = member;
     char amount[CB_DECIMAL_TEXT];
 
-    (void)field;
+    (void)at;
     if (money->minor == 0 && money->currency[0] == '\0')
         return NULL;
     if (!cb_money_print(money, amount))
@@ -40,11 +41,11 @@ const char *field_money_write(const cb_field *field, const void *member, json_ob
     return NULL;
 }
 
-const char *field_money_read(const cb_field *field, json_object *value, void *member)
+const char *field_money_read(field_place *at, json_object *value, void *member)
 {
     json_object *amount = NULL, *currency = NULL;
 
-    (void)field;
+    (void)at;
     if (!value)
         return NULL;
     if (!json_object_is_type(value, json_type_object) ||
@@ -55,26 +56,27 @@ const char *field_money_read(const cb_field *field, json_object *value, void *me
     return NULL;
 }
 
-bool field_decimal_equal(const void *a, const void *b)
+bool field_decimal_equal(const cb_field *field, const void *a, const void *b)
 {
     const cb_decimal *x = a, *y = b;
 
+    (void)field;
     return x->digits == y->digits && x->scale == y->scale;
 }
 
-const char *field_decimal_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_decimal_write(field_place *at, const void *member, json_object **ret)
 {
     char text[CB_DECIMAL_TEXT];
 
-    (void)field;
+    (void)at;
     if (!cb_decimal_print(member, text))
         return "has a scale that is not 0 to 18";
     return field_string(text, ret);
 }
 
-const char *field_decimal_read(const cb_field *field, json_object *value, void *member)
+const char *field_decimal_read(field_place *at, json_object *value, void *member)
 {
-    (void)field;
+    (void)at;
     if (!cb_decimal_parse(field_text_of(value), member, NULL))
         return "must be a decimal in quotes, like \"1.0837\"";
     return NULL;

@@ -23,45 +23,48 @@ bool cb_text_set(char **text, const char *value)
     return true;
 }
 
-bool field_text_equal(const void *a, const void *b)
+bool field_text_equal(const cb_field *field, const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
 
+    (void)field;
     return x == y || (x && y && strcmp(x, y) == 0);
 }
 
-bool field_text_copy(void *to, const void *from)
+bool field_text_copy(const cb_field *field, void *to, const void *from)
 {
-    return field_text_equal(to, from) || cb_text_set(to, *(char *const *)from);
+    return field_text_equal(field, to, from) || cb_text_set(to, *(char *const *)from);
 }
 
-void field_text_drop(void *member)
+void field_text_drop(const cb_field *field, void *member)
 {
+    (void)field;
     free(*(char **)member);
 }
 
-const char *field_text_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_text_write(field_place *at, const void *member, json_object **ret)
 {
     const char *text = *(char *const *)member;
 
-    (void)field;
+    (void)at;
     if (!text)
         return NULL;
     return field_text_is_utf8(text) ? field_string(text, ret) : "is not UTF-8";
 }
 
-const char *field_text_read(const cb_field *field, json_object *value, void *member)
+const char *field_text_read(field_place *at, json_object *value, void *member)
 {
     const char *text = field_text_of(value);
 
-    (void)field;
+    (void)at;
     if (value && (!text || !field_text_is_utf8(text)))
         return "must be text or null";
     return cb_text_set(member, text) ? NULL : field_no_memory;
 }
 
-bool field_json_equal(const void *a, const void *b)
+bool field_json_equal(const cb_field *field, const void *a, const void *b)
 {
+    (void)field;
     return json_object_equal(*(json_object *const *)a, *(json_object *const *)b);
 }
 
@@ -70,11 +73,11 @@ static bool deep_copy(json_object *from, json_object **ret)
     return !from || json_object_deep_copy(from, ret, NULL) == 0;
 }
 
-bool field_json_copy(void *to, const void *from)
+bool field_json_copy(const cb_field *field, void *to, const void *from)
 {
     json_object **target = to, *copy = NULL;
 
-    if (field_json_equal(to, from))
+    if (field_json_equal(field, to, from))
         return true;
     if (!deep_copy(*(json_object *const *)from, &copy))
         return false;
@@ -83,8 +86,9 @@ bool field_json_copy(void *to, const void *from)
     return true;
 }
 
-void field_json_drop(void *member)
+void field_json_drop(const cb_field *field, void *member)
 {
+    (void)field;
     json_object_put(*(json_object **)member);
 }
 
@@ -122,17 +126,19 @@ static bool is_sound(json_object *value, int depth)
     }
 }
 
-const char *field_json_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_json_keep(json_object *value, int depth, json_object **ret)
 {
-    json_object *value = *(json_object *const *)member;
-
-    (void)field;
-    if (!is_sound(value, 0))
+    if (!is_sound(value, depth))
         return "is JSON that cannot be kept: too deep, a number too large or text that is not UTF-8";
     return deep_copy(value, ret) ? NULL : field_no_memory;
 }
 
-const char *field_json_read(const cb_field *field, json_object *value, void *member)
+const char *field_json_write(field_place *at, const void *member, json_object **ret)
 {
-    return field_json_write(field, &value, member);
+    return field_json_keep(*(json_object *const *)member, at->depth, ret);
+}
+
+const char *field_json_read(field_place *at, json_object *value, void *member)
+{
+    return field_json_keep(value, at->depth, member);
 }

@@ -1,8 +1,8 @@
-/* Moments: milliseconds since 1970 in the struct, ISO 8601 on the wire. Computed here and not by the C
- * library, which has no strict parser and looks at the process's time zone. */
+/* Moments: milliseconds since 1970 in the struct, ISO 8601 on the wire. And days. */
 #include <stdio.h>
 #include <string.h>
 
+#include "date.h"
 #include "fields_types.h"
 
 enum {
@@ -12,42 +12,12 @@ enum {
 static const int64_t first_ms = -62135596800000; /* 0001-01-01T00:00:00.000Z */
 static const int64_t last_ms = 253402300799999;  /* 9999-12-31T23:59:59.999Z */
 
-/* Days since 1970, in the Gregorian calendar also before there was one. Years begin in March here, so that
- * the day of a leap year is the last one. */
-static int64_t days_of(int year, int month, int day)
-{
-    int64_t y = year - (month <= 2) + 400, era = y / 400, of_era = y % 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-    return (era - 1) * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void date_of(int64_t days, int *year, int *month, int *day)
-{
-    int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, of_era = z - era * 146097;
-    int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
-
-    *day = (int)(of_year - (153 * m + 2) / 5 + 1);
-    *month = (int)(m < 10 ? m + 3 : m - 9);
-    *year = (int)(y + era * 400 + (*month <= 2));
-}
-
-static int days_in(int year, int month)
-{
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && leap);
-}
-
-const char *field_time_write(const cb_field *field, const void *member, json_object **ret)
+const char *field_time_write(field_place *at, const void *member, json_object **ret)
 {
     int64_t ms = *(const int64_t *)member;
-    int year, month, day;
     char text[80];
 
-    (void)field;
+    (void)at;
     if (ms == 0)
         return NULL;
     if (ms < first_ms || ms > last_ms)
@@ -57,27 +27,10 @@ const char *field_time_write(const cb_field *field, const void *member, json_obj
     while (ms - days * SECONDS_A_DAY * 1000 >= (int64_t)SECONDS_A_DAY * 1000)
         days++;
     int of_day = (int)(ms - days * SECONDS_A_DAY * 1000), second = of_day / 1000;
-    date_of(days, &year, &month, &day);
-    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month, day,
-             second / 3600, second / 60 % 60, second % 60, of_day % 1000);
+    cb_date date = date_from_days(days);
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", date.year, date.month,
+             date.day, second / 3600, second / 60 % 60, second % 60, of_day % 1000);
     return field_string(text, ret);
-}
-
-/* `n` digits and then `after` (NUL: nothing to look for). -1 when there is something else. */
-static int take_number(const char **at, int n, char after)
-{
-    int number = 0;
-
-    for (; n > 0; n--) {
-        if (**at < '0' || **at > '9')
-            return -1;
-        number = number * 10 + (*(*at)++ - '0');
-    }
-    if (after && *(*at)++ != after) {
-        (*at)--;
-        return -1;
-    }
-    return number;
 }
 
 /* ".5" is 500; what is finer than a millisecond is cut off. */
@@ -102,50 +55,60 @@ static bool take_zone(const char *at, int *minutes)
     if (*at != '+' && *at != '-')
         return false;
 
-    int sign = *at++ == '-' ? -1 : 1, hour = take_number(&at, 2, ':');
+    int sign = *at++ == '-' ? -1 : 1, hour = date_take_number(&at, 2, ':');
     if (hour < 0 || hour > 23)
         return false;
-    int minute = take_number(&at, 2, '\0');
+    int minute = date_take_number(&at, 2, '\0');
     if (minute < 0 || minute > 59 || *at)
         return false;
     *minutes = sign * (hour * 60 + minute);
     return true;
 }
 
-static bool take_date(const char **at, int64_t *days)
-{
-    int year = take_number(at, 4, '-');
-    int month = year < 1 ? -1 : take_number(at, 2, '-');
-    int day = month < 1 || month > 12 ? -1 : take_number(at, 2, 'T');
-
-    if (day < 1 || day > days_in(year, month))
-        return false;
-    *days = days_of(year, month, day);
-    return true;
-}
-
 static bool parse_time(const char *at, int64_t *ret)
 {
-    int64_t days;
+    cb_date date;
     int ms, zone;
 
-    if (!take_date(&at, &days))
+    if (!date_take(&at, 'T', &date))
         return false;
-    int hour = take_number(&at, 2, ':'), minute = hour < 0 ? -1 : take_number(&at, 2, ':');
-    int second = minute < 0 ? -1 : take_number(&at, 2, '\0');
+    int hour = date_take_number(&at, 2, ':'),
+        minute = hour < 0 ? -1 : date_take_number(&at, 2, ':');
+    int second = minute < 0 ? -1 : date_take_number(&at, 2, '\0');
     if (second < 0 || hour > 23 || minute > 59 || second > 59 || !take_fraction(&at, &ms) ||
         !take_zone(at, &zone))
         return false;
-    *ret = ((days * 24 + hour) * 60 + minute - zone) * 60000 + second * 1000 + ms;
+    *ret = ((date_to_days(&date) * 24 + hour) * 60 + minute - zone) * 60000 + second * 1000 + ms;
     return *ret >= first_ms && *ret <= last_ms;
 }
 
-const char *field_time_read(const cb_field *field, json_object *value, void *member)
+const char *field_time_read(field_place *at, json_object *value, void *member)
 {
     const char *text = field_text_of(value);
 
-    (void)field;
+    (void)at;
     if (value && (!text || !parse_time(text, member)))
         return "must be a time like 2026-01-31T12:00:00.000Z or null";
+    return NULL;
+}
+
+const char *field_date_write(field_place *at, const void *member, json_object **ret)
+{
+    const cb_date *date = member;
+    char text[CB_DATE_TEXT];
+
+    (void)at;
+    if (date->year == 0 && date->month == 0 && date->day == 0)
+        return NULL;
+    if (!cb_date_print(date, text))
+        return "is not a date of the calendar, years 1 to 9999";
+    return field_string(text, ret);
+}
+
+const char *field_date_read(field_place *at, json_object *value, void *member)
+{
+    (void)at;
+    if (value && !cb_date_parse(field_text_of(value), member))
+        return "must be a date like 2026-01-31 or null";
     return NULL;
 }

@@ -21,16 +21,16 @@ const char *field_text_of(json_object *value)
     return strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
 }
 
-static const char *write_bool(const cb_field *field, const void *member, json_object **ret)
+static const char *write_bool(field_place *at, const void *member, json_object **ret)
 {
-    (void)field;
+    (void)at;
     *ret = json_object_new_boolean(*(const bool *)member);
     return *ret ? NULL : field_no_memory;
 }
 
-static const char *read_bool(const cb_field *field, json_object *value, void *member)
+static const char *read_bool(field_place *at, json_object *value, void *member)
 {
-    (void)field;
+    (void)at;
     if (!json_object_is_type(value, json_type_boolean))
         return "must be true or false";
     *(bool *)member = json_object_get_boolean(value);
@@ -55,54 +55,54 @@ static bool take_integer(json_object *value, int64_t *ret)
     return *ret < 0 || json_object_get_uint64(value) <= INT64_MAX; /* json-c would cut it off */
 }
 
-static const char *write_int(const cb_field *field, const void *member, json_object **ret)
+static const char *write_int(field_place *at, const void *member, json_object **ret)
 {
-    (void)field;
+    (void)at;
     *ret = json_object_new_int64(*(const int64_t *)member);
     return *ret ? NULL : field_no_memory;
 }
 
-static const char *read_int(const cb_field *field, json_object *value, void *member)
+static const char *read_int(field_place *at, json_object *value, void *member)
 {
-    (void)field;
+    (void)at;
     return take_integer(value, member) ? NULL : "must be an integer of 64 bits";
 }
 
-static const char *write_int32(const cb_field *field, const void *member, json_object **ret)
+static const char *write_int32(field_place *at, const void *member, json_object **ret)
 {
-    (void)field;
+    (void)at;
     *ret = json_object_new_int(*(const int *)member);
     return *ret ? NULL : field_no_memory;
 }
 
-static const char *read_int32(const cb_field *field, json_object *value, void *member)
+static const char *read_int32(field_place *at, json_object *value, void *member)
 {
     int64_t number;
 
-    (void)field;
+    (void)at;
     if (!take_integer(value, &number) || number < INT_MIN || number > INT_MAX)
         return "must be an integer of 32 bits";
     *(int *)member = (int)number;
     return NULL;
 }
 
-static const char *write_enum(const cb_field *field, const void *member, json_object **ret)
+static const char *write_enum(field_place *at, const void *member, json_object **ret)
 {
     int index = *(const int *)member, n = 0;
 
-    while (field->names[n])
+    while (at->field->names[n])
         n++;
     if (index < 0 || index >= n)
         return "has no name for its value";
-    return field_string(field->names[index], ret);
+    return field_string(at->field->names[index], ret);
 }
 
-static const char *read_enum(const cb_field *field, json_object *value, void *member)
+static const char *read_enum(field_place *at, json_object *value, void *member)
 {
-    const char *name = field_text_of(value);
+    const char *name = field_text_of(value), *const *names = at->field->names;
 
-    for (int i = 0; name && field->names[i]; i++) {
-        if (strcmp(field->names[i], name) == 0) {
+    for (int i = 0; name && names[i]; i++) {
+        if (strcmp(names[i], name) == 0) {
             *(int *)member = i;
             return NULL;
         }
@@ -111,17 +111,18 @@ static const char *read_enum(const cb_field *field, json_object *value, void *me
 }
 
 /* By text: what lies behind the end of it does not count. */
-static bool uuid_equal(const void *a, const void *b)
+static bool uuid_equal(const cb_field *field, const void *a, const void *b)
 {
+    (void)field;
     return strncmp(a, b, sizeof(cb_uuid)) == 0;
 }
 
-static const char *write_uuid(const cb_field *field, const void *member, json_object **ret)
+static const char *write_uuid(field_place *at, const void *member, json_object **ret)
 {
     const cb_uuid *id = member;
     cb_uuid same;
 
-    (void)field;
+    (void)at;
     if (id->text[0] == '\0')
         return NULL;
     if (!memchr(id->text, '\0', sizeof id->text) || !cb_uuid_parse(id->text, &same))
@@ -129,9 +130,9 @@ static const char *write_uuid(const cb_field *field, const void *member, json_ob
     return field_string(same.text, ret);
 }
 
-static const char *read_uuid(const cb_field *field, json_object *value, void *member)
+static const char *read_uuid(field_place *at, json_object *value, void *member)
 {
-    (void)field;
+    (void)at;
     if (value && !cb_uuid_parse(field_text_of(value), member))
         return "must be a UUID or null";
     return NULL;
@@ -170,6 +171,21 @@ static const field_type types[] = {
                      .equal = field_decimal_equal,
                      .write = field_decimal_write,
                      .read = field_decimal_read },
+    [CB_DATE] = { .size = sizeof(cb_date), .write = field_date_write, .read = field_date_read },
+    [CB_STRUCT] = { .equal = field_struct_equal,
+                    .copy = field_struct_copy,
+                    .drop = field_struct_drop,
+                    .swap = field_struct_swap,
+                    .write = field_struct_write,
+                    .read = field_struct_read,
+                    .diff = field_struct_diff,
+                    .patch = field_struct_patch },
+    [CB_LIST] = { .size = sizeof(CB_LIST_OF(void)),
+                  .equal = field_list_equal,
+                  .copy = field_list_copy,
+                  .drop = field_list_drop,
+                  .write = field_list_write,
+                  .read = field_list_read },
 };
 
 const field_type *field_type_of(cb_field_type type)

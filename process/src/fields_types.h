@@ -1,4 +1,8 @@
-/* One line for each type of field: how its values are compared, copied, freed, written and read. */
+/* One line for each type of field: how its values are compared, copied, freed, written and read.
+ *
+ * fields.c, fields_read.c   tables: the loops over their fields, and nested structs, which are the same loops
+ * fields_list.c             lists: the loop over their items
+ * fields_*.c                the other types */
 #ifndef PROCESS_FIELDS_TYPES_H
 #define PROCESS_FIELDS_TYPES_H
 
@@ -7,16 +11,30 @@
 /* What write and read say when there is none: compare by address. */
 extern const char field_no_memory[];
 
-/* What is NULL works on the member's bytes. */
+/* Where writing or reading is; and, on the way out of a refusal, where that was. */
 typedef struct {
-    size_t size; /* of the member */
-    bool (*equal)(const void *a, const void *b);
-    bool (*copy)(void *to, const void *from); /* frees what `to` had; false without memory */
-    void (*drop)(void *member);               /* frees what it owns */
-    /* Both give NULL, or what is wrong: static storage, as in "field 'amount' <is not finite>". */
-    const char *(*write)(const cb_field *field, const void *member, json_object **ret);
+    const cb_field *field; /* of the value in hand */
+    int depth;             /* objects and arrays around it, the outermost not counted */
+    json_object **unknown; /* where keys that no field has go; NULL: nowhere */
+    char path[200];        /* of what was refused: ".lines[3].price" */
+    char detail[100];      /* room for a problem that has numbers in it */
+} field_place;
+
+/* What is NULL works on the member's bytes. What is wrong is said in static storage or in at->detail, as in
+ * "field 'amount' <is not finite>"; NULL: nothing. */
+typedef struct {
+    size_t size; /* of the member; 0: its table knows */
+    bool (*equal)(const cb_field *field, const void *a, const void *b);
+    /* Frees what `to` had; false without memory. */
+    bool (*copy)(const cb_field *field, void *to, const void *from);
+    void (*drop)(const cb_field *field, void *member); /* frees what it owns */
+    void (*swap)(const cb_field *field, void *a, void *b);
+    const char *(*write)(field_place *at, const void *member, json_object **ret);
     /* The member is zero at entry. */
-    const char *(*read)(const cb_field *field, json_object *value, void *member);
+    const char *(*read)(field_place *at, json_object *value, void *member);
+    /* Of types whose change is smaller than they are; of others (NULL) the new value is the change. */
+    const char *(*diff)(field_place *at, const void *before, const void *after, json_object **ret);
+    const char *(*patch)(field_place *at, json_object *value, void *member);
 } field_type;
 
 /* NULL for a type that does not exist. */
@@ -32,31 +50,79 @@ static inline void *field_of(const cb_field *field, void *whole)
     return (char *)whole + field->offset;
 }
 
-/* ---- the types that own memory ---- */
-bool field_text_equal(const void *a, const void *b);
-bool field_text_copy(void *to, const void *from);
-void field_text_drop(void *member);
-const char *field_text_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_text_read(const cb_field *field, json_object *value, void *member);
+/* ---- values of any type ---- */
+bool field_equal(const cb_field *field, const void *a, const void *b);
+bool field_copy(const cb_field *field, void *to, const void *from);
+void field_drop(const cb_field *field, void *member);
+void field_swap(const cb_field *field, void *a, void *b);
+const char *field_write(field_place *at, const cb_field *field, const void *member,
+                        json_object **ret);
+const char *field_read(field_place *at, const cb_field *field, json_object *value, void *member);
 
-bool field_json_equal(const void *a, const void *b);
-bool field_json_copy(void *to, const void *from);
-void field_json_drop(void *member);
-const char *field_json_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_json_read(const cb_field *field, json_object *value, void *member);
+/* NULL when the table has none of this name. */
+const cb_field *field_named(const cb_fields *fields, const char *name);
+
+/* ---- tables: what the functions of fields.h do, one level of it ---- */
+bool fields_equal(const cb_fields *fields, const void *a, const void *b);
+void fields_drop(const cb_fields *fields, void *record);
+/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may be half read. */
+const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
+                               bool patch, void *record);
+/* Puts a piece in front of the path of what was refused. Returns the problem. */
+const char *field_refused_in(field_place *at, const char *problem, const cb_field *field);
+const char *field_refused_item(field_place *at, const char *problem, size_t i);
+/* Fails with the problem and its path. */
+bool fields_fail(const cb_fields *fields, const field_place *at, const char *problem, cb_error *e);
+
+/* ---- nested structs ---- */
+const char *field_struct_read(field_place *at, json_object *value, void *member);
+const char *field_struct_patch(field_place *at, json_object *value, void *member);
+bool field_struct_equal(const cb_field *field, const void *a, const void *b);
+bool field_struct_copy(const cb_field *field, void *to, const void *from);
+void field_struct_drop(const cb_field *field, void *member);
+void field_struct_swap(const cb_field *field, void *a, void *b);
+const char *field_struct_write(field_place *at, const void *member, json_object **ret);
+const char *field_struct_diff(field_place *at, const void *before, const void *after,
+                              json_object **ret);
+
+/* ---- lists ---- */
+/* The items as fields: at offset 0 of each. */
+cb_field field_item(const cb_field *list);
+bool field_list_equal(const cb_field *field, const void *a, const void *b);
+bool field_list_copy(const cb_field *field, void *to, const void *from);
+void field_list_drop(const cb_field *field, void *member);
+const char *field_list_write(field_place *at, const void *member, json_object **ret);
+const char *field_list_read(field_place *at, json_object *value, void *member);
+
+/* ---- the other types that own memory ---- */
+bool field_text_equal(const cb_field *field, const void *a, const void *b);
+bool field_text_copy(const cb_field *field, void *to, const void *from);
+void field_text_drop(const cb_field *field, void *member);
+const char *field_text_write(field_place *at, const void *member, json_object **ret);
+const char *field_text_read(field_place *at, json_object *value, void *member);
+
+bool field_json_equal(const cb_field *field, const void *a, const void *b);
+bool field_json_copy(const cb_field *field, void *to, const void *from);
+void field_json_drop(const cb_field *field, void *member);
+const char *field_json_write(field_place *at, const void *member, json_object **ret);
+const char *field_json_read(field_place *at, json_object *value, void *member);
+/* A copy of a value that can be kept at this depth. */
+const char *field_json_keep(json_object *value, int depth, json_object **ret);
 
 /* ---- the others that have a file ---- */
-const char *field_double_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_double_read(const cb_field *field, json_object *value, void *member);
-const char *field_time_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_time_read(const cb_field *field, json_object *value, void *member);
+const char *field_double_write(field_place *at, const void *member, json_object **ret);
+const char *field_double_read(field_place *at, json_object *value, void *member);
+const char *field_time_write(field_place *at, const void *member, json_object **ret);
+const char *field_time_read(field_place *at, json_object *value, void *member);
+const char *field_date_write(field_place *at, const void *member, json_object **ret);
+const char *field_date_read(field_place *at, json_object *value, void *member);
 
-bool field_money_equal(const void *a, const void *b);
-const char *field_money_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_money_read(const cb_field *field, json_object *value, void *member);
-bool field_decimal_equal(const void *a, const void *b);
-const char *field_decimal_write(const cb_field *field, const void *member, json_object **ret);
-const char *field_decimal_read(const cb_field *field, json_object *value, void *member);
+bool field_money_equal(const cb_field *field, const void *a, const void *b);
+const char *field_money_write(field_place *at, const void *member, json_object **ret);
+const char *field_money_read(field_place *at, json_object *value, void *member);
+bool field_decimal_equal(const cb_field *field, const void *a, const void *b);
+const char *field_decimal_write(field_place *at, const void *member, json_object **ret);
+const char *field_decimal_read(field_place *at, json_object *value, void *member);
 
 /* ---- what they share ---- */
 

@@ -7,14 +7,25 @@
 
 static const char *const wake_names[] = { "NEVER", "TIMERS", "NOW" };
 
+/* Adds what the code does not know; in nested structs beside what it does. */
+static void add_unknown(json_object *to, json_object *unknown)
+{
+    json_object_object_foreach(unknown, key, value)
+    {
+        json_object *known = NULL;
+        if (json_object_object_get_ex(to, key, &known))
+            add_unknown(known, value);
+        else
+            json_object_object_add(to, key, json_object_get(value));
+    }
+}
+
 static json_object *state_json(const cb_process *p)
 {
     json_object *o = cb_fields_write(p->type->type->state, p->state);
 
-    if (o && p->unknown) {
-        json_object_object_foreach(p->unknown, key, value)
-            json_object_object_add(o, key, json_object_get(value));
-    }
+    if (o && p->unknown)
+        add_unknown(o, p->unknown);
     return o;
 }
 

@@ -19,7 +19,7 @@ static const char *make_value(cb_process *p, record *r, json_object *(*make)(cb_
         return "made no value";
     json_object_put(r->result);
     r->result = NULL;
-    return field_json_write(NULL, &value, &r->result);
+    return field_json_keep(value, 0, &r->result);
 }
 
 /* Gives the recorded value (borrowed from the record), or makes it by make(arg) and records it. */

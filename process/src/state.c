@@ -31,33 +31,61 @@ void state_restore(cb_process *p)
         run_park(p, "PERMANENT_FAILURE", "no memory for its state");
 }
 
-/* True for a field of the code, or one that it does not know and the state has. */
-static bool is_field(const cb_process *p, const char *name)
+/* One that the code does not know and the state has. */
+static bool is_unknown_field(const cb_process *p, const char *name)
 {
-    const cb_fields *fields = p->type->type->state;
+    return p->unknown && !field_named(p->type->type->state, name) &&
+           json_object_object_get_ex(p->unknown, name, NULL);
+}
 
-    for (size_t i = 0; i < fields->n_fields; i++) {
-        if (strcmp(fields->fields[i].name, name) == 0)
-            return true;
+/* What is misspelt would else be ignored, in nested structs and in items of lists too. `whose`: for people. */
+static bool names_exist(const cb_process *p, const cb_fields *fields, const char *whose,
+                        json_object *overrides, cb_error *e);
+
+static bool names_in_value_exist(const cb_process *p, const cb_field *field, json_object *value,
+                                 cb_error *e)
+{
+    if (!field->fields)
+        return true;
+    if (json_object_is_type(value, json_type_object))
+        return names_exist(p, field->fields, field->name, value, e);
+    if (!json_object_is_type(value, json_type_array))
+        return true;
+    for (size_t i = 0; i < json_object_array_length(value); i++) {
+        json_object *item = json_object_array_get_idx(value, i);
+        if (json_object_is_type(item, json_type_object) &&
+            !names_exist(p, field->fields, field->name, item, e))
+            return false;
     }
-    return p->unknown && json_object_object_get_ex(p->unknown, name, NULL);
+    return true;
+}
+
+static bool names_exist(const cb_process *p, const cb_fields *fields, const char *whose,
+                        json_object *overrides, cb_error *e)
+{
+    bool is_top = fields == p->type->type->state;
+
+    json_object_object_foreach(overrides, name, value)
+    {
+        const cb_field *field = field_named(fields, name);
+        if (!field && !(is_top && is_unknown_field(p, name)))
+            return cb_fail(e, CB_INVALID_DATA, "%.100s has no field '%.100s'", whose, name);
+        if (field && !names_in_value_exist(p, field, value, e))
+            return false;
+    }
+    return true;
 }
 
 bool state_override(cb_process *p, json_object *overrides, cb_error *e)
 {
     const cb_fields *fields = p->type->type->state;
 
-    json_object_object_foreach(overrides, name, ignored)
-    {
-        (void)ignored;
-        if (!is_field(p, name))
-            return cb_fail(e, CB_INVALID_DATA, "it has no field '%.100s'", name);
-    }
-    if (!cb_fields_patch(fields, p->state, overrides, e))
+    if (!names_exist(p, fields, "it", overrides, e) ||
+        !cb_fields_patch(fields, p->state, overrides, e))
         return false;
     json_object_object_foreach(overrides, key, value)
     {
-        if (p->unknown && json_object_object_get_ex(p->unknown, key, NULL))
+        if (is_unknown_field(p, key))
             json_object_object_add(p->unknown, key, json_object_get(value));
     }
     p->state_changed = true;

@@ -29,7 +29,8 @@ check() {
 by_cmake() {
     cmake -G Ninja -S "$work/program" -B "$work/by-cmake" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_FLAGS="$COMMANDBUS_INSTRUMENT" && cmake --build "$work/by-cmake" &&
-        "$work/by-cmake/program" && "$work/by-cmake/process" && "$work/by-cmake/embedding"
+        "$work/by-cmake/program" && "$work/by-cmake/process" && "$work/by-cmake/embedding" &&
+        "$work/by-cmake/process_test"
 }
 # by_pkg_config PACKAGE SOURCE...
 by_pkg_config() {
@@ -47,6 +48,10 @@ only_cb_symbols_are_exported() {
         ! awk '{ print $NF }' "$work/symbols" | grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)'
 }
 
+no_product_has_the_kit() {
+    ! grep -rlF cb_test_open "$prefix/bin" "$libdir"/*.so "$libdir/commandbus"
+}
+
 check "the installed CLI finds its library" "$prefix/bin/commandbus" --version
 check "a CMake project finds the package" by_cmake
 check "cc with pkg-config finds the library" by_pkg_config commandbus "$work/program"/*.c
@@ -54,6 +59,9 @@ check "cc with pkg-config finds the worker's engine" \
     by_pkg_config commandbus-worker "$work/program/worker"/*.c
 check "cc with pkg-config finds the process runtime" \
     by_pkg_config commandbus-process "$work/program/process"/*.c
+check "cc with pkg-config finds the kit for tests of processes, and it runs one" \
+    by_pkg_config commandbus-test "$work/program/test"/*.c
+check "no product is linked with the kit" no_product_has_the_kit
 check "the library exports cb_ symbols only" \
     only_cb_symbols_are_exported "$library" cb_version_string
 check "the worker's engine exports cb_ symbols only" \

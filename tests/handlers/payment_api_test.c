@@ -38,7 +38,7 @@ static const char *submit(const char *key, const char *day)
     for (size_t i = 0; i < CB_COUNT(facts); i++)
         json_object_object_add(body, facts[i].name, json_object_new_string(facts[i].value));
     cb_http_request request = {
-        .body = body, .db = s.rig.db, .types = s.types, .header = key_header, .arg = (void *)key
+        .body = body, .db = s.rig.db, .types = s.kit.types, .header = key_header, .arg = (void *)key
     };
 
     payer_route("POST")(&request, &answer);

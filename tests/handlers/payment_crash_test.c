@@ -58,7 +58,7 @@ static const struct {
 static bool go_on(void)
 {
     stage_go(&s);
-    if (!s.crashed)
+    if (!s.kit.crashed)
         return false;
     stage_restart(&s);
     stage_go(&s);
@@ -103,8 +103,8 @@ Test(payment_crash, is_survived_at_every_moment)
         int moment = 1;
 
         for (bool crashed = true; crashed; moment++) {
-            s.durable = 0;
-            s.crash_after = moment;
+            s.kit.durable = 0;
+            s.kit.crash_after = moment;
             cb_uuid id = begin(lives[l].type);
 
             crashed = go_on();

@@ -41,25 +41,44 @@ Test(reporting_hostile, queries_that_make_no_sense_are_refused)
         { "{" PERIOD ", \"account_list\": \"ACC-001\"}", "INVALID_DATA" },
         { "{" PERIOD ", \"account_list\": {}}", "INVALID_DATA" },
         { "{" PERIOD ", \"account_list\": []}", "INVALID_DATA" },
-        { "{" PERIOD ", \"account_list\": [7]}", "INVALID_ACCOUNT" },
+        { "{" PERIOD ", \"account_list\": [7]}", "INVALID_DATA" },
         { "{" PERIOD ", \"account_list\": [null]}", "INVALID_ACCOUNT" },
         { "{" PERIOD ", \"account_list\": [\"ACC-001\", \"ACC-001\"]}", "INVALID_ACCOUNT" },
         { "{\"from_date\": \"2023-02-01\", \"to_date\": \"2023-01-31\", \"account_list\": [\"ACC-001\"]}",
           "INVALID_PERIOD" },
         { "{\"from_date\": \"2023-02-29\", \"to_date\": \"2023-12-31\", \"account_list\": [\"ACC-001\"]}",
-          "INVALID_PERIOD" },
+          "INVALID_DATA" },
         { "{\"from_date\": \"2023-1-1\", \"to_date\": \"2023-12-31\", \"account_list\": [\"ACC-001\"]}",
-          "INVALID_PERIOD" },
+          "INVALID_DATA" },
         { "{\"from_date\": \"now\", \"to_date\": \"infinity\", \"account_list\": [\"ACC-001\"]}",
-          "INVALID_PERIOD" },
+          "INVALID_DATA" },
         { "{\"from_date\": \"0000-01-01\", \"to_date\": \"2023-12-31\", \"account_list\": [\"ACC-001\"]}",
-          "INVALID_PERIOD" },
+          "INVALID_DATA" },
     };
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         char outcome[64];
         snprintf(outcome, sizeof outcome, "PERMANENT %s", cases[i].code);
         expect_refused("StatementQuery", cases[i].data, outcome);
+    }
+}
+
+/* S2: from_date and to_date are dates, account_list is a list of texts. */
+Test(reporting_hostile, what_is_not_of_its_type_is_named_by_its_path)
+{
+    static const struct {
+        const char *data, *said;
+    } cases[] = {
+        { "{\"from_date\": \"2023-02-29\", \"to_date\": \"2023-12-31\"}",
+          "field 'from_date' of query_request must be a date" },
+        { "{" PERIOD ", \"account_list\": [\"ACC-001\", \"ACC-002\", {}]}",
+          "field 'account_list[2]' of query_request must be text" },
+    };
+
+    for (size_t i = 0; i < CB_COUNT(cases); i++) {
+        report_run run = report_do_again(cb_uuid_new(), NULL, "StatementQuery", cases[i].data);
+        cr_expect_str_eq(run.outcome, "PERMANENT INVALID_DATA");
+        cr_expect(strstr(run.message, cases[i].said), "%s", run.message);
     }
 }
 

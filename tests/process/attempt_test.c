@@ -305,7 +305,7 @@ static bool lose(void *arg, cb_process_settlement *settlement)
     stage *s = arg;
     cb_error e;
 
-    cr_assert(cb_process_settle(s->rig.db, s->worker, settlement, 1, &e), "%s", e.message);
+    cr_assert(cb_process_settle(s->rig.db, s->kit.worker, settlement, 1, &e), "%s", e.message);
     return true;
 }
 
@@ -313,8 +313,8 @@ static bool lose(void *arg, cb_process_settlement *settlement)
 static void die_in_a_run(stage *s)
 {
     static const cb_run_host host = { .checkpoint = lose };
-    cb_process_claim_options o = { .worker = s->worker,
-                                   .kinds = cb_process_types_kinds(s->types),
+    cb_process_claim_options o = { .worker = s->kit.worker,
+                                   .kinds = cb_process_types_kinds(s->kit.types),
                                    .n_kinds = 1,
                                    .vt_seconds = 1 };
     OWNED(cb_process_claim) claim = NULL;
@@ -323,7 +323,7 @@ static void die_in_a_run(stage *s)
 
     cr_assert(cb_process_claim_due(s->rig.db, &o, 1, &claim, &look, &e), "%s", e.message);
     cr_assert_eq(cb_process_claim_count(claim), 1);
-    cb_run_process(s->run, cb_process_claim_at(claim, 0), &host, s, &s->last);
+    cb_run_process(s->kit.run, cb_process_claim_at(claim, 0), &host, s, &s->kit.last);
     stage_restart(s);
 }
 

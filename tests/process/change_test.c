@@ -155,7 +155,7 @@ Test(change, a_check_sees_the_choice_as_a_run_does) /* DESIGN 4: --replay */
     for (int i = 0; i < 2; i++) {
         OWNED(cb_process_claim) read = NULL;
         cr_assert(cb_process_read(s.rig.db, i ? new.text : old.text, &read, &e));
-        cr_expect(cb_run_replay(s.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
+        cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
     }
     stage_close(&s);
 }

@@ -10,7 +10,7 @@ Test(command_send, the_command_and_the_suspension_are_one_settle) /* RL.2, DESIG
 
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    cr_expect_eq(s.durable, 2); /* STARTED of prepare, then all the rest */
+    cr_expect_eq(s.kit.durable, 2); /* STARTED of prepare, then all the rest */
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_column(&s, "bookRisk", id, "current_wait");
     expect_history(&s, "STEP prepare COMPLETED, COMMAND bookRisk WAITING", id);
@@ -116,8 +116,8 @@ Test(command_send, a_domain_that_does_not_exist_parks_the_process) /* DESIGN 8.7
     cb_uuid id;
     cb_error e;
 
-    cr_assert(cb_process_start_with(s.rig.db, s.types, "Lost", &state, NULL, &id, NULL, &e), "%s",
-              e.message);
+    cr_assert(cb_process_start_with(s.rig.db, s.kit.types, "Lost", &state, NULL, &id, NULL, &e),
+              "%s", e.message);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_value(s.rig.sql, "t",

@@ -127,12 +127,12 @@ Test(crash, after_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DESI
     for (at = 1; crashed; at++) {
         memset(begun, 0, sizeof begun);
         cb_uuid id = stage_start(&s, "Everything", "{}");
-        s.durable = 0;
-        s.crash_after = at;
+        s.kit.durable = 0;
+        s.kit.crash_after = at;
         crashed = false;
         for (int i = 0; i < 4; i++) {
             stage_go(&s);
-            if (s.crashed) {
+            if (s.kit.crashed) {
                 crashed = true;
                 stage_restart(&s);
                 stage_go(&s);
@@ -208,9 +208,9 @@ Test(crash, a_lost_answer_to_a_settle_is_recognised) /* DESIGN 2: ALREADY */
     max_attempts = 2;
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    cb_process_settlement again = s.last.settlement;
+    cb_process_settlement again = s.kit.last.settlement;
     cb_error e;
-    cr_assert(cb_process_settle(s.rig.db, s.worker, &again, 1, &e), "%s", e.message);
+    cr_assert(cb_process_settle(s.rig.db, s.kit.worker, &again, 1, &e), "%s", e.message);
     expect_verdict(CB_ALREADY, again.verdict);
     stage_close(&s);
 }

@@ -235,7 +235,7 @@ Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DE
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = stage_start_due(&s, "Tour", "{}", 60);
-    s.crash_after = 1; /* prepare is STARTED, and may have left this machine */
+    s.kit.crash_after = 1; /* prepare is STARTED, and may have left this machine */
     stage_go(&s);
     stage_wait(&s, 61);
     stage_restart(&s);

@@ -135,7 +135,7 @@ Test(determinism, a_check_finds_the_same_before_anything_runs) /* DESIGN 4: --re
         OWNED(cb_process_claim) read = NULL;
         release = wrong;
         cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
-        bool same = cb_run_replay(s.run, cb_process_claim_at(read, 0), &e);
+        bool same = cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e);
         cr_expect_eq(same, wrong == RIGHT, "release %d: %s", wrong, e.message);
         if (!same)
             cr_expect(strstr(e.message, "NON_DETERMINISTIC"), "%s", e.message);

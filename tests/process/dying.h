@@ -21,8 +21,8 @@ static inline bool dying_settle(dying *d, cb_process_settlement *settlement)
         d->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(d->stage->rig.db, d->stage->worker, settlement, 1, &e), "%s: %s",
-              e.message, settlement->item);
+    cr_assert(cb_process_settle(d->stage->rig.db, d->stage->kit.worker, settlement, 1, &e),
+              "%s: %s", e.message, settlement->item);
     expect_verdict(CB_SETTLED, settlement->verdict);
     return true;
 }
@@ -36,9 +36,9 @@ static inline bool dying_checkpoint(void *arg, cb_process_settlement *settlement
 static inline bool dying_step(dying *d)
 {
     static const cb_run_host host = { .checkpoint = dying_checkpoint };
-    cb_process_claim_options options = { .worker = d->stage->worker,
-                                         .kinds = cb_process_types_kinds(d->stage->types),
-                                         .n_kinds = cb_process_types_count(d->stage->types),
+    cb_process_claim_options options = { .worker = d->stage->kit.worker,
+                                         .kinds = cb_process_types_kinds(d->stage->kit.types),
+                                         .n_kinds = cb_process_types_count(d->stage->kit.types),
                                          .vt_seconds = 1 };
     OWNED(cb_process_claim) claim = NULL;
     cb_process_look look;
@@ -49,8 +49,8 @@ static inline bool dying_step(dying *d)
               e.message);
     if (cb_process_claim_count(claim) == 0)
         return false;
-    cb_run_process(d->stage->run, cb_process_claim_at(claim, 0), &host, d, &d->stage->last);
-    if (!d->dead && dying_settle(d, &d->stage->last.settlement))
+    cb_run_process(d->stage->kit.run, cb_process_claim_at(claim, 0), &host, d, &d->stage->kit.last);
+    if (!d->dead && dying_settle(d, &d->stage->kit.last.settlement))
         return true;
     stage_restart(d->stage);
     return false;

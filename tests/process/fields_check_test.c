@@ -41,7 +41,9 @@ Test(fields_check, what_is_wrong_is_said)
     expect_unsound("needs names", CB_FIELD_ENUM(thing, small, none));
     expect_unsound("needs names", CB_FIELD_ENUM(thing, small, twice));
     expect_unsound("type that does not exist", CB_FIELD(thing, number, (cb_field_type)99));
-    expect_unsound("outside", { "far", CB_INT, sizeof(thing), sizeof(int64_t), NULL });
+    expect_unsound(
+        "outside",
+        { .name = "far", .type = CB_INT, .offset = sizeof(thing), .size = sizeof(int64_t) });
 }
 
 Test(fields_check, a_table_must_be_there)

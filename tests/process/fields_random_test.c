@@ -112,6 +112,53 @@ static void randomise_numbers(trade *t)
         t->rate = (cb_decimal){ (int64_t)random_bits(), (int)test_random(&seed, 19) };
 }
 
+static cb_date random_date(void)
+{
+    return (cb_date){ 1 + (int)test_random(&seed, 9999), 1 + (int)test_random(&seed, 12),
+                      1 + (int)test_random(&seed, 28) };
+}
+
+static void randomise_leg(leg *l)
+{
+    char text[84];
+
+    random_text(text);
+    if (test_random(&seed, 2))
+        cr_assert(cb_text_set(&l->bank, test_random(&seed, 5) ? text : NULL));
+    if (test_random(&seed, 2))
+        l->value_date = test_random(&seed, 5) ? random_date() : (cb_date){ 0 };
+    if (test_random(&seed, 2)) {
+        int64_t *number = cb_list_add(&leg_fields, l, &l->numbers);
+        if (number)
+            *number = (int64_t)random_bits();
+        else
+            cb_list_clear(&leg_fields, l, &l->numbers);
+    }
+    if (l->numbers.n && test_random(&seed, 4) == 0)
+        l->numbers.items[test_random(&seed, (unsigned)l->numbers.n)] ^= 1;
+}
+
+/* Adds, removes and changes items. */
+static void randomise_lists(trade *t)
+{
+    char text[84], **tag = NULL;
+    leg *l = NULL;
+    int *status = NULL;
+
+    random_text(text);
+    if (test_random(&seed, 2) && (tag = cb_list_add(&trade_fields, t, &t->tags)))
+        cr_assert(cb_text_set(tag, test_random(&seed, 5) ? text : NULL));
+    if (test_random(&seed, 2) && (l = cb_list_add(&trade_fields, t, &t->legs)))
+        randomise_leg(l);
+    if (test_random(&seed, 2) && (status = cb_list_add(&trade_fields, t, &t->history)))
+        *status = (int)test_random(&seed, 3);
+    cb_list_remove(&trade_fields, t, &t->tags, test_random(&seed, 12));
+    cb_list_remove(&trade_fields, t, &t->legs, test_random(&seed, 12));
+    cb_list_remove(&trade_fields, t, &t->history, test_random(&seed, 6));
+    if (t->legs.n && test_random(&seed, 3) == 0)
+        randomise_leg(&t->legs.items[0]);
+}
+
 /* Changes about half of the fields. */
 static void randomise(trade *t)
 {
@@ -127,6 +174,11 @@ static void randomise(trade *t)
         t->id = test_random(&seed, 5) ? cb_uuid_new() : (cb_uuid){ "" };
     if (test_random(&seed, 2))
         t->risk = (int)test_random(&seed, 3);
+    if (test_random(&seed, 2))
+        t->due = random_date();
+    if (test_random(&seed, 2))
+        randomise_leg(&t->first);
+    randomise_lists(t);
     if (test_random(&seed, 2)) {
         json_object_put(t->extra);
         t->extra = random_json(4);
@@ -197,7 +249,8 @@ Test(fields_random, any_document_is_read_or_refused_by_name)
 {
     static const char *const keys[] = { "debitAccount", "approved", "retries",  "count",
                                         "score",        "id",       "bookedAt", "risk",
-                                        "extra",        "amount",   "rate" };
+                                        "extra",        "amount",   "rate",     "due",
+                                        "first",        "tags",     "legs",     "history" };
     int read = 0, refused = 0;
 
     seed = test_seed();

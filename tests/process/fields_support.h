@@ -19,6 +19,18 @@ typedef enum {
 
 static const char *const risk_names[] = { "NONE", "APPROVED", "DECLINED", NULL };
 
+/* A nested struct, and the items of a list. */
+typedef struct {
+    char *bank;
+    int not_in_the_table;
+    cb_date value_date;
+    CB_LIST_OF(int64_t) numbers;
+} leg;
+
+CB_FIELDS(leg_fields, leg, CB_FIELD(leg, bank, CB_TEXT),
+          CB_FIELD_AS(leg, value_date, CB_DATE, "valueDate"),
+          CB_FIELD_LIST(leg, numbers, CB_INT, 4));
+
 typedef struct {
     char *account;
     bool approved;
@@ -32,6 +44,11 @@ typedef struct {
     json_object *extra;
     cb_money amount;
     cb_decimal rate;
+    cb_date due;
+    leg first;
+    CB_LIST_OF(char *) tags;
+    CB_LIST_OF(leg) legs;
+    CB_LIST_OF(int) history;
 } trade;
 
 CB_FIELDS(trade_fields, trade, CB_FIELD_AS(trade, account, CB_TEXT, "debitAccount"),
@@ -39,7 +56,10 @@ CB_FIELDS(trade_fields, trade, CB_FIELD_AS(trade, account, CB_TEXT, "debitAccoun
           CB_FIELD(trade, count, CB_INT), CB_FIELD(trade, score, CB_DOUBLE),
           CB_FIELD(trade, id, CB_UUID), CB_FIELD_AS(trade, booked_at, CB_TIME, "bookedAt"),
           CB_FIELD_ENUM(trade, risk, risk_names), CB_FIELD(trade, extra, CB_JSON),
-          CB_FIELD(trade, amount, CB_MONEY), CB_FIELD(trade, rate, CB_DECIMAL));
+          CB_FIELD(trade, amount, CB_MONEY), CB_FIELD(trade, rate, CB_DECIMAL),
+          CB_FIELD(trade, due, CB_DATE), CB_FIELD_STRUCT(trade, first, &leg_fields),
+          CB_FIELD_LIST(trade, tags, CB_TEXT, 5), CB_FIELD_LIST_OF(trade, legs, &leg_fields, 3),
+          CB_FIELD_LIST_ENUM(trade, history, risk_names, 3));
 
 static inline void trade_free(trade *t)
 {

@@ -36,6 +36,22 @@ static void expect_refused(const char *text, const char *message)
     cr_assert_eq(t->count, 7, "something was read");
 }
 
+static void fill_nested(trade *t)
+{
+    char **tag = cb_list_add(&trade_fields, t, &t->tags);
+    leg *l = cb_list_add(&trade_fields, t, &t->legs);
+    int *status = cb_list_add(&trade_fields, t, &t->history);
+    int64_t *number = cb_list_add(&leg_fields, &t->first, &t->first.numbers);
+
+    cr_assert(tag && l && status && number);
+    cr_assert(cb_text_set(tag, "x") && cb_text_set(&l->bank, "B"));
+    cr_assert(cb_list_add(&trade_fields, t, &t->tags)); /* a text that is none */
+    *status = RISK_APPROVED;
+    *number = 7;
+    cr_assert(cb_text_set(&t->first.bank, "A"));
+    t->first.value_date = (cb_date){ 1, 1, 1 };
+}
+
 static void fill(trade *t)
 {
     cr_assert(cb_text_set(&t->account, "DE89 \"ä\""));
@@ -49,6 +65,8 @@ static void fill(trade *t)
     t->extra = parsed("{\"a\":[1,null]}");
     t->amount = (cb_money){ 1230, "EUR" };
     t->rate = (cb_decimal){ 10837, 4 };
+    t->due = (cb_date){ 2028, 2, 29 };
+    fill_nested(t);
 }
 
 Test(fields, a_struct_of_zeros_is_written_with_every_field)
@@ -57,7 +75,9 @@ Test(fields, a_struct_of_zeros_is_written_with_every_field)
 
     expect_written("{\"debitAccount\":null,\"approved\":false,\"retries\":0,\"count\":0,"
                    "\"score\":0.0,\"id\":null,\"bookedAt\":null,\"risk\":\"NONE\",\"extra\":null,"
-                   "\"amount\":null,\"rate\":\"0\"}",
+                   "\"amount\":null,\"rate\":\"0\",\"due\":null,"
+                   "\"first\":{\"bank\":null,\"valueDate\":null,\"numbers\":[]},"
+                   "\"tags\":[],\"legs\":[],\"history\":[]}",
                    t);
 }
 
@@ -72,7 +92,12 @@ Test(fields, every_type_has_its_form_on_the_wire) /* DESIGN 4: decimal strings o
                    "\"id\":\"01890000-0000-7000-8000-0000000000ab\","
                    "\"bookedAt\":\"2025-12-31T23:59:59.123Z\",\"risk\":\"DECLINED\","
                    "\"extra\":{\"a\":[1,null]},"
-                   "\"amount\":{\"amount\":\"12.30\",\"currency\":\"EUR\"},\"rate\":\"1.0837\"}",
+                   "\"amount\":{\"amount\":\"12.30\",\"currency\":\"EUR\"},\"rate\":\"1.0837\","
+                   "\"due\":\"2028-02-29\","
+                   "\"first\":{\"bank\":\"A\",\"valueDate\":\"0001-01-01\",\"numbers\":[7]},"
+                   "\"tags\":[\"x\",null],"
+                   "\"legs\":[{\"bank\":\"B\",\"valueDate\":null,\"numbers\":[]}],"
+                   "\"history\":[\"APPROVED\"]}",
                    t);
 }
 

@@ -110,7 +110,7 @@ Test(keep, a_hook_that_spoils_the_state_does_not_spoil_the_end) /* STP.1, STP.14
     expect_status(&s, "COMPLETED", spoiled);
     expect_state(&s, "3", spoiled, "count");
     expect_state(&s, "", spoiled, "note");
-    cr_expect(s.last.misuse && strstr(s.last.misuse, "ratio"));
+    cr_expect(s.kit.last.misuse && strstr(s.kit.last.misuse, "ratio"));
 
     broken = false;
     cb_uuid id = stage_start(&s, "Hooked", "{}");

@@ -256,7 +256,7 @@ Test(leave, a_step_whose_worker_was_lost_is_looked_at_first) /* DESIGN 4, STP.10
     type.deadline_action = CB_DEADLINE_COMPENSATE;
     stage s = tour_open(&type);
     cb_uuid id = stage_start_due(&s, "Tour", "{}", 60);
-    s.crash_after = 1; /* prepare is STARTED */
+    s.kit.crash_after = 1; /* prepare is STARTED */
     stage_go(&s);
     stage_wait(&s, 61);
     stage_restart(&s);

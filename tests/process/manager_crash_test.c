@@ -75,11 +75,11 @@ static bool dies_after(stage *s, int at, bool decline)
     cb_uuid id = stage_start(s, "Order", "{}");
     bool crashed = false;
 
-    s->durable = 0;
-    s->crash_after = at;
+    s->kit.durable = 0;
+    s->kit.crash_after = at;
     for (int i = 0; i < 30 && !is_over(s, id); i++) {
         stage_go(s);
-        if (s->crashed) {
+        if (s->kit.crashed) {
             crashed = true;
             stage_restart(s);
         } else {

@@ -213,7 +213,7 @@ static bool replays(stage *s, cb_uuid id, cb_error *e)
     OWNED(cb_process_claim) claim = NULL;
 
     cr_assert(cb_process_read(s->rig.db, id.text, &claim, e), "%s", e->message);
-    return cb_run_replay(s->run, cb_process_claim_at(claim, 0), e);
+    return cb_run_replay(s->kit.run, cb_process_claim_at(claim, 0), e);
 }
 
 Test(manager, is_replayed_as_any_process_is) /* STP.14, DESIGN 4 */

@@ -134,7 +134,7 @@ Test(manager_types, a_compensation_is_a_command_step_that_nothing_undoes)
 
 Test(manager_types, tables_of_fields_and_redacted_names_are_checked)
 {
-    static const cb_field wrong[] = { { "id", CB_INT, 0, 4, NULL } };
+    static const cb_field wrong[] = { { .name = "id", .type = CB_INT, .size = 4 } };
     static const cb_fields fields = { "wrong", 8, wrong, 1 };
     static const char *const nameless[] = { "card", "", NULL };
 

@@ -50,14 +50,14 @@ static void go_long_way(stage *s, int expected_settles)
     cb_uuid id = stage_start(s, "Long", "{}");
 
     cr_expect_eq(stage_go(s), 1);
-    cr_expect_eq(s->durable, expected_settles, "%d settles", s->durable);
+    cr_expect_eq(s->kit.durable, expected_settles, "%d settles", s->kit.durable);
     stage_respond(s, id, "end", "{}");
     cr_expect_eq(stage_go(s), 1);
 
     char expected[20];
     snprintf(expected, sizeof expected, "%d", n_steps);
-    cr_expect_eq(s->durable, expected_settles + 1);
-    cr_expect_eq(s->last.replayed, n_steps);
+    cr_expect_eq(s->kit.durable, expected_settles + 1);
+    cr_expect_eq(s->kit.last.replayed, n_steps);
     cr_expect_eq(ran, n_steps, "each once");
     expect_status(s, "COMPLETED", id);
     expect_state(s, expected, id, "count");

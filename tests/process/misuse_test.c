@@ -56,7 +56,7 @@ Test(misuse, a_call_inside_a_step_fails_the_step) /* STP.4 */
                    id);
     expect_state(&s, "0", id, "count");
     expect_history(&s, "STEP outer FAILED", id);
-    cr_expect(strstr(s.last.misuse, "'inner'"));
+    cr_expect(strstr(s.kit.last.misuse, "'inner'"));
     cr_expect_eq(inner_flow, CB_LEAVE);
     cr_expect_eq(inner_ran, 0);
 
@@ -64,7 +64,7 @@ Test(misuse, a_call_inside_a_step_fails_the_step) /* STP.4 */
     tale_retry(&s, id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    cr_expect_null(s.last.misuse, "told once: %s", s.last.misuse);
+    cr_expect_null(s.kit.last.misuse, "told once: %s", s.kit.last.misuse);
     stage_close(&s);
 }
 
@@ -98,7 +98,7 @@ Test(misuse, a_call_from_another_thread_is_refused_and_told) /* STP.4 */
     expect_history(&s, "STEP own COMPLETED", id);
     cr_expect_eq(inner_flow, CB_LEAVE);
     cr_expect_eq(inner_ran, 0);
-    cr_expect(s.last.misuse && strstr(s.last.misuse, "another thread"));
+    cr_expect(s.kit.last.misuse && strstr(s.kit.last.misuse, "another thread"));
     stage_close(&s);
 }
 
@@ -109,7 +109,7 @@ Test(misuse, a_p_that_was_kept_is_recognised) /* STP.4 */
 
     stage_start(&s, "Nested", "{}");
     stage_go(&s);
-    cr_expect_null(s.last.misuse);
+    cr_expect_null(s.kit.last.misuse);
 
     cr_expect_eq(cb_step(kept, "later", inner, .local = true), CB_LEAVE);
     cr_expect_eq(cb_wait(kept, "later", NULL, .timeout_ms = 1), CB_LEAVE);
@@ -120,12 +120,13 @@ Test(misuse, a_p_that_was_kept_is_recognised) /* STP.4 */
     stage_start(&s, "Nested", "{}");
     stage_go(&s);
 
-    cr_expect(s.last.misuse && strstr(s.last.misuse, "'later' was called outside of execute()"));
+    cr_expect(s.kit.last.misuse &&
+              strstr(s.kit.last.misuse, "'later' was called outside of execute()"));
     cr_expect_eq(inner_ran, 0);
     cr_expect_null(made);
     stage_start(&s, "Nested", "{}");
     stage_go(&s);
-    cr_expect_null(s.last.misuse, "told once: %s", s.last.misuse);
+    cr_expect_null(s.kit.last.misuse, "told once: %s", s.kit.last.misuse);
     stage_close(&s);
 }
 

@@ -18,11 +18,11 @@ static cb_uuid park(stage *s, const parked *how)
     cb_uuid id = tour_at_fx(s, "{\"wait_at_last\":true}");
 
     tour_plays.finish = how->finish;
-    s->durable = 0;
-    s->crash_after = how->dies ? 1 : 0;
+    s->kit.durable = 0;
+    s->kit.crash_after = how->dies ? 1 : 0;
     tour_book(s, "fx");
     stage_go(s);
-    if (s->crashed)
+    if (s->kit.crashed)
         stage_restart(s);
     stage_wait(s, 3601);
     stage_go(s);

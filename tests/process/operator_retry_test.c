@@ -48,7 +48,7 @@ Test(operator_retry, of_a_step_that_lost_its_worker_runs_it_again) /* STP.12 …
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = stage_start(&s, "Tour", "{}");
-    s.crash_after = 1;
+    s.kit.crash_after = 1;
     stage_go(&s);
     stage_restart(&s);
     stage_go(&s);
@@ -133,7 +133,7 @@ static cb_flow die_execute(cb_process *p, void *state)
 {
     (void)p;
     (void)state;
-    doomed->crashed = true;
+    doomed->kit.crashed = true;
     return CB_DONE;
 }
 
@@ -148,7 +148,7 @@ static int workers_lost(stage *s)
 
     for (; lost < 30; lost++) {
         stage_go(s);
-        if (!s->crashed)
+        if (!s->kit.crashed)
             break;
         stage_restart(s);
     }

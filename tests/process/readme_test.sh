@@ -21,6 +21,16 @@ build() {
         -o "$work/modules/transfers.so" "$work/transfers.c" $flags
 }
 
+# The test of the page, beside the process it includes.
+build_test() {
+    local flags
+    flags=$(pkg-config --cflags --libs commandbus-test)
+    awk '/^```c test$/ { on = 1; next } /^```$/ { on = 0 } on' "$COMMANDBUS_SOURCE_DIR/process/README.md" >"$work/transfers_test.c"
+    # shellcheck disable=SC2086 # flags are words
+    "$CC" "${instrument[@]}" -std=c11 -Wall -Wextra -Werror -o "$work/transfers_test" "$work/transfers_test.c" $flags \
+        "-Wl,-rpath,$(dirname "$PKG_CONFIG_PATH")"
+}
+
 transfer() { sql "SELECT commandbus.start_process('Transfer', '{\"account\": \"DE1\", \"amount\": {\"amount\": \"$1\", \"currency\": \"EUR\"}}')"; }
 answer() { sql "SELECT commandbus.respond('$1', 'approval', '{\"approved\": $2}')" >/dev/null; }
 of() { sql "SELECT $2 FROM commandbus.process WHERE process_id = '$1'"; }
@@ -50,6 +60,13 @@ test_the_process_of_the_page_builds_and_does_what_it_says() {
     same "$(of "$wrong" error_code)" INVALID_TRANSFER 'its reason'
     same "$(count "correlation_id = '$wrong'")" 0 'commands'
     stop_worker b
+}
+
+# S1 12.1, 12.2
+test_the_test_of_the_page_builds_and_passes() {
+    build
+    build_test
+    "$work/transfers_test" || fail 'the test of the page'
 }
 
 run_tests "$@"

@@ -167,12 +167,12 @@ Test(replay, completed_steps_do_not_run_again_and_results_keep_their_types) /* S
     cb_uuid id = stage_start(&s, "Typed", "{}");
 
     stage_go(&s);
-    cr_expect_eq(s.last.steps, 2);
+    cr_expect_eq(s.kit.last.steps, 2);
     stage_respond(&s, id, "word", "{}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    cr_expect_eq(s.last.steps, 0);
-    cr_expect_eq(s.last.replayed, 2);
+    cr_expect_eq(s.kit.last.steps, 0);
+    cr_expect_eq(s.kit.last.replayed, 2);
     stage_respond(&s, id, "word", "{}");
     stage_go(&s);
 
@@ -298,7 +298,7 @@ Test(replay, a_check_runs_nothing_and_writes_nothing) /* DESIGN 4: --replay */
     stage_go(&s);
     char *before = test_value(s.rig.sql, "SELECT p::text FROM commandbus.process p", NULL);
     cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
-    cr_expect(cb_run_replay(s.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
+    cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
 
     expect_value(s.rig.sql, before, "SELECT p::text FROM commandbus.process p");
     cr_expect_eq(first_ran, 1);

@@ -214,7 +214,7 @@ Test(response, after_the_end_is_applied_to_the_state_and_told_as_late) /* STP.11
     expect_column(&s, ended, "completed_at", id);
     expect_column(&s, "t", "wake_at IS NULL", id);
     cr_expect_eq(runs, 1, "no replay");
-    cr_expect_eq(s.last.replayed, 0);
+    cr_expect_eq(s.kit.last.replayed, 0);
     stage_respond(&s, id, "word", "{\"word\":\"later\"}");
     stage_go(&s);
     expect_state(&s, "worked done late later", id, "trail");
@@ -245,9 +245,9 @@ Test(response, that_comes_while_the_worker_dies_is_not_lost) /* STP.11 */
     cb_uuid id = answered_id = stage_start(&s, "Answers", "{}");
 
     here = &s;
-    s.crash_after = 2; /* after the settle that suspends */
+    s.kit.crash_after = 2; /* after the settle that suspends */
     stage_go(&s);
-    cr_assert(s.crashed);
+    cr_assert(s.kit.crashed);
     stage_restart(&s);
     stage_go(&s);
 

@@ -30,7 +30,7 @@ static void book_meanwhile(const char *function)
     tour_book(&s, served_meanwhile);
     served_meanwhile = NULL;
     test_exec(s.rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
-    s.crashed = dies;
+    s.kit.crashed = dies;
 }
 
 static void serve(cb_uuid id, const char *domain, moment when)
@@ -40,7 +40,7 @@ static void serve(cb_uuid id, const char *domain, moment when)
         stage_respond(&s, id, "note", "{\"word\":\"note\"}");
         stage_go(&s);
         served_meanwhile = NULL;
-        if (s.crashed)
+        if (s.kit.crashed)
             stage_restart(&s);
     }
     if (is_queued(domain))
@@ -63,7 +63,7 @@ static void drive(cb_uuid id, moment when)
 {
     for (int i = 0; i < 50; i++) {
         stage_go(&s);
-        if (s.crashed)
+        if (s.kit.crashed)
             stage_restart(&s);
         else if (has_status(id, "^(COMPLETED|COMPENSATED)$"))
             return;
@@ -132,13 +132,13 @@ static void play(moment when, bool undone)
     dies = when == DYING;
     for (int k = 0; k <= last;
          k++) { /* the first one dies not at all, and tells how many there are */
-        s.durable = 0;
-        s.crash_after = k;
+        s.kit.durable = 0;
+        s.kit.crash_after = k;
         tour_calls[0] = 0;
         cb_uuid id = stage_start(&s, "Tour", state);
         drive(id, when);
         expect_end(id, undone);
-        last = k == 0 ? s.durable : last;
+        last = k == 0 ? s.kit.durable : last;
     }
     cr_expect_geq(last, undone ? 9 : 5);
     expect_nothing_left();

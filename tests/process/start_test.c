@@ -64,8 +64,9 @@ Test(start, runs_in_the_caller_until_it_ends) /* STP.3 */
     cb_uuid id;
     cb_error e;
 
-    cr_assert(cb_process_start(s.rig.db, s.types, "Works", &t, &id, &status, &e, .deferred = false),
-              "%s", e.message);
+    cr_assert(
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, &status, &e, .deferred = false),
+        "%s", e.message);
 
     cr_expect_str_eq(status, "COMPLETED");
     cr_expect_eq(ran, 2);
@@ -89,7 +90,7 @@ Test(start, runs_in_the_caller_until_it_suspends_and_workers_go_on) /* STP.3 */
     cb_error e;
 
     cr_assert(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, &status, &e, .deferred = false));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, &status, &e, .deferred = false));
     cr_expect_str_eq(status, "WAITING_FOR_ASYNC");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_respond(&s, id, "go", "{}");
@@ -110,7 +111,7 @@ Test(start, an_outcome_is_persisted_and_not_thrown) /* STP.3 */
 
     fails = true;
     cr_assert(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, &status, &e, .deferred = false));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, &status, &e, .deferred = false));
 
     cr_expect_str_eq(status, "WAITING_FOR_TSQ");
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
@@ -125,7 +126,7 @@ Test(start, deferred_leaves_it_to_the_workers) /* STP.3 */
     cb_uuid id;
 
     cr_assert(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, &status, NULL, .deferred = true));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, &status, NULL, .deferred = true));
     cr_expect_str_eq(status, "PENDING");
     cr_expect_eq(ran, 0);
     expect_status(&s, "PENDING", id);
@@ -145,11 +146,11 @@ Test(start, a_process_id_is_given_once) /* STP.3 */
     cb_error e;
 
     cr_assert(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, NULL, &e, .process_id = id_text));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, NULL, &e, .process_id = id_text));
     cr_expect_str_eq(id.text, id_text);
     for (int deferred = 0; deferred < 2; deferred++) {
         e = (cb_error){ 0 };
-        cr_expect_not(cb_process_start(s.rig.db, s.types, "Works", &t, &id, NULL, &e,
+        cr_expect_not(cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, NULL, &e,
                                        .process_id = id_text, .deferred = deferred));
         cr_expect_eq(e.code, CB_INVALID_OPERATION);
     }
@@ -167,10 +168,10 @@ Test(start, what_cannot_be_started_says_why) /* STP.3 */
     cb_error e;
 
     cr_expect_not(
-        cb_process_start(s.rig.db, s.types, "Unknown", &t, &id, NULL, &e, .deferred = true));
+        cb_process_start(s.rig.db, s.kit.types, "Unknown", &t, &id, NULL, &e, .deferred = true));
     cr_expect_eq(e.code, CB_UNKNOWN_PROCESS_TYPE);
     cr_expect_not(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, NULL, &e, .deferred = true));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, NULL, &e, .deferred = true));
     cr_expect_eq(e.code, CB_INVALID_DATA);
     cr_expect(strstr(e.message, "ratio"), "%s", e.message);
     stage_close(&s);
@@ -185,11 +186,12 @@ Test(start, nothing_runs_before_the_callers_own_transaction_is_committed) /* STP
 
     cr_assert(cb_db_begin(s.rig.db, &e));
     cr_expect_not(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, NULL, &e, .deferred = false));
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, NULL, &e, .deferred = false));
     cr_expect_eq(e.code, CB_MISUSE);
     cr_expect(strstr(e.message, ".deferred"), "%s", e.message);
     cr_expect_eq(ran, 0);
-    cr_expect(cb_process_start(s.rig.db, s.types, "Works", &t, &id, NULL, &e, .deferred = true));
+    cr_expect(
+        cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, NULL, &e, .deferred = true));
     cr_assert(cb_db_commit(s.rig.db, &e));
     stage_go(&s);
 
@@ -206,8 +208,8 @@ Test(start, a_step_has_its_lease_for_as_long_as_it_may_take) /* STP.4, DESIGN 2:
     cb_error e;
 
     here = &s;
-    cr_assert(
-        cb_process_start(s.rig.db, s.types, "Works", &t, &id, &status, &e, .lease_seconds = 20));
+    cr_assert(cb_process_start(s.rig.db, s.kit.types, "Works", &t, &id, &status, &e,
+                               .lease_seconds = 20));
 
     cr_expect_str_eq(status, "COMPLETED");
     stage_close(&s);
@@ -268,7 +270,8 @@ Test(start, a_row_that_somebody_has_locked_for_a_moment_is_waited_for) /* STP.3,
     cb_error e;
 
     conninfo = s.rig.conninfo;
-    cr_assert(cb_process_start(s.rig.db, s.types, "Busy", &t, &id, &status, &e, .deferred = false));
+    cr_assert(
+        cb_process_start(s.rig.db, s.kit.types, "Busy", &t, &id, &status, &e, .deferred = false));
     while (wait(NULL) > 0)
         continue;
 
@@ -291,7 +294,7 @@ Test(start, when_the_caller_dies_the_workers_take_it_up) /* STP.3, STP.9 */
         cb_error e;
         dies = true;
         if (cb_db_open(s.rig.conninfo, &db, &e))
-            (void)!cb_process_start(db, s.types, "Works", &t, &id, NULL, &e, .deferred = false);
+            (void)!cb_process_start(db, s.kit.types, "Works", &t, &id, NULL, &e, .deferred = false);
         _exit(1);
     }
     cr_assert_eq(waitpid(caller, &ended, 0), caller);
@@ -316,8 +319,8 @@ Test(start, a_batch_is_left_to_the_workers_and_ends_once) /* STP.3 start batch, 
     cb_uuid id;
     cb_error e;
 
-    cr_assert(cb_process_start_batch(s.rig.db, s.types, "Works", states, 2, &id, &e, .name = "both",
-                                     .reply_to = "fx__replies"),
+    cr_assert(cb_process_start_batch(s.rig.db, s.kit.types, "Works", states, 2, &id, &e,
+                                     .name = "both", .reply_to = "fx__replies"),
               "%s", e.message);
     cr_expect_eq(ran, 0);
     cr_expect_eq(stage_go(&s), 2);
@@ -342,10 +345,10 @@ Test(start, a_batch_with_a_state_that_is_not_valid_starts_nothing) /* STP.3 star
     cb_error e;
 
     cr_assert_not(
-        cb_process_start_batch(s.rig.db, s.types, "Works", states, 2, &id, &e, .name = "both"));
+        cb_process_start_batch(s.rig.db, s.kit.types, "Works", states, 2, &id, &e, .name = "both"));
     cr_expect(strstr(e.message, "state 2 of 2"), "%s", e.message);
     cr_assert_not(
-        cb_process_start_batch_with(s.rig.db, s.types, "Wroks", states, 1, NULL, &id, &e));
+        cb_process_start_batch_with(s.rig.db, s.kit.types, "Wroks", states, 1, NULL, &id, &e));
     cr_expect_eq(e.code, CB_UNKNOWN_PROCESS_TYPE);
 
     expect_value(s.rig.sql, "0 0",

@@ -53,7 +53,7 @@ Test(step, local_steps_of_one_run_are_settled_together) /* STP.4, STP.14 */
     expect_state(&s, "7", id, "count");
     expect_state(&s, "[1]", id, "other");
     expect_history(&s, "STEP one COMPLETED, STEP two COMPLETED, STEP three COMPLETED", id);
-    cr_expect_eq(s.durable, 1);
+    cr_expect_eq(s.kit.durable, 1);
     stage_close(&s);
 }
 
@@ -84,7 +84,7 @@ Test(step, does_not_begin_once_the_lease_is_lost) /* DESIGN 8.4 */
     stage s = stage_open(types, 1, NULL, 0);
     cb_uuid id = stage_start(&s, "Outside", "{}");
 
-    s.lost_after = 1;
+    s.kit.lost_after = 1;
     stage_go(&s);
 
     cr_expect_eq(effects, 0);

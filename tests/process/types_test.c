@@ -65,7 +65,9 @@ Test(types, a_type_lacks_nothing) /* STP.1 */
 
 Test(types, a_table_of_fields_is_checked) /* STP.1 */
 {
-    static const cb_field wrong[] = { { "count", CB_INT, offsetof(tale, count), 4, NULL } };
+    static const cb_field wrong[] = {
+        { .name = "count", .type = CB_INT, .offset = offsetof(tale, count), .size = 4 }
+    };
     static const cb_fields fields = { "tale", sizeof(tale), wrong, 1 };
     cb_process_type type = tale_type("T", nothing, .version = 0);
 

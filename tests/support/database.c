@@ -1,6 +1,8 @@
 /* Databases for tests. Built on libpq alone: a test of the bus must not need the bus for this. */
 #include "database.h"
 
+#include "conninfo.h"
+
 #include <criterion/criterion.h>
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -29,33 +31,11 @@ static void run_on_server(const char *sql)
     PQfinish(conn);
 }
 
-/* Appends keyword='value' with the value quoted as libpq wants it. */
-static void put_option(FILE *out, const char *keyword, const char *value)
-{
-    fprintf(out, "%s='", keyword);
-    for (const char *c = value; *c; c++) {
-        if (*c == '\'' || *c == '\\')
-            fputc('\\', out);
-        fputc(*c, out);
-    }
-    fputs("' ", out);
-}
-
 char *test_database_conninfo(const char *database)
 {
-    char *error = NULL, *conninfo = NULL;
-    size_t size = 0;
-    PQconninfoOption *options = PQconninfoParse(test_server_url(), &error);
-    cr_assert(options, "COMMANDBUS_TEST_URL: %s", error);
+    char *conninfo = cb_test_conninfo(test_server_url(), database);
 
-    FILE *out = open_memstream(&conninfo, &size);
-    for (PQconninfoOption *o = options; o->keyword; o++) {
-        if (o->val && strcmp(o->keyword, "dbname") != 0)
-            put_option(out, o->keyword, o->val);
-    }
-    put_option(out, "dbname", database);
-    fclose(out);
-    PQconninfoFree(options);
+    cr_assert(conninfo, "COMMANDBUS_TEST_URL is not a URL of libpq");
     return conninfo;
 }
 

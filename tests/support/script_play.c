@@ -276,7 +276,7 @@ static void check_replay(play *p, const actor *a)
     cb_error e = { 0 };
 
     cr_assert(cb_process_read(p->s.rig.db, a->id.text, &claim, &e), "%s", e.message);
-    if (!cb_run_replay(p->s.run, cb_process_claim_at(claim, 0), &e))
+    if (!cb_run_replay(p->s.kit.run, cb_process_claim_at(claim, 0), &e))
         tell_and_fail(p, a->id.text, e.message);
 }
 

@@ -54,7 +54,7 @@ static cb_verdict settle(play *p, cb_uuid id, const char *item)
 
 static void end_run(play *p)
 {
-    const cb_run_result *r = &p->s.last;
+    const cb_run_result *r = &p->s.kit.last;
     late *later = &p->runs[test_random(&p->seed, LATE)];
 
     cr_assert(!r->lost && !r->misuse, "seed %u: %s", p->first_seed, r->misuse);
@@ -77,7 +77,7 @@ bool run_one(play *p)
     static const char *const replies[] = { "payments__replies" };
     static const cb_run_host host = { .checkpoint = checkpoint };
     cb_process_claim_options options = { .worker = "stage",
-                                         .kinds = cb_process_types_kinds(p->s.types),
+                                         .kinds = cb_process_types_kinds(p->s.kit.types),
                                          .n_kinds = 1,
                                          .vt_seconds = VT_SECONDS,
                                          .reply_queues = replies,
@@ -91,7 +91,7 @@ bool run_one(play *p)
         return false;
     p->dead = dying = false;
     p->runs_made++;
-    cb_run_process(p->s.run, cb_process_claim_at(claim, 0), &host, p, &p->s.last);
+    cb_run_process(p->s.kit.run, cb_process_claim_at(claim, 0), &host, p, &p->s.kit.last);
     if (p->dead || dying)
         p->deaths++;
     else

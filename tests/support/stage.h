@@ -1,23 +1,15 @@
-/* A stage for processes: claims, runs and settles them one at a time on the test's own thread, with a real
- * database; the test plays the handlers, the operators, the clock and the crashes. Everything here fails the
- * test on an error. */
+/* A stage for processes: the kit that is installed (commandbus/test.h), and an observer. Everything here fails
+ * the test on an error; what it means is said there. */
 #ifndef TEST_SUPPORT_STAGE_H
 #define TEST_SUPPORT_STAGE_H
 
-#include <commandbus/run.h>
+#include <commandbus/test.h>
 
 #include "claims.h"
 
 typedef struct {
     rig rig;
-    cb_process_types *types;
-    cb_run *run;
-    const char *worker;
-    int durable;     /* settles and checkpoints that have become durable */
-    int crash_after; /* the worker dies right after this one (counted by durable); 0: never */
-    bool crashed;
-    int lost_after;     /* likewise it loses its lease, and lives; 0: never */
-    cb_run_result last; /* of the last run; strings are of the run, until the next */
+    cb_test kit; /* on the rig's connection */
 } stage;
 
 /* Registers the types; they run with these routes. */
@@ -28,60 +20,40 @@ void stage_close(stage *s);
 void stage_release(stage *s, const cb_process_type *const *types, size_t n,
                    const cb_step_route *routes, size_t n_routes);
 
-/* Deferred. */
 cb_uuid stage_start(stage *s, const char *type, const char *state);
-/* The same with a deadline in so many seconds of commandbus.now(). */
 cb_uuid stage_start_due(stage *s, const char *type, const char *state, double deadline_seconds);
 
-/* Delivers replies, then claims, runs and settles one process. False when none was due, or the worker
- * crashed (s->crashed): then its lease stands until stage_restart. */
+/* False when none was due, or the worker crashed (s->kit.crashed). */
 bool stage_step(stage *s);
-/* Until nothing is due any more, or a crash. Returns the number of runs. */
+/* Returns the number of runs. */
 int stage_go(stage *s);
-/* A new worker after a crash: leases of the dead one have run out. */
 void stage_restart(stage *s);
-/* Moves commandbus.now() forward, for timers. */
 void stage_wait(stage *s, double seconds);
 
-/* Claims one command of the domain (it must be there) and settles it; result is JSON or NULL, code the error
- * of anything but a success. Returns its id. */
+/* code: the error of anything but a success. Returns the command's id. */
 cb_uuid stage_serve(stage *s, const char *domain, cb_outcome outcome, const char *result,
                     const char *code);
-/* Claims one without settling it: its handler runs. */
+/* The caller frees it. */
 cb_claim *stage_receive(stage *s, const char *domain);
 
 void stage_respond(stage *s, cb_uuid id, const char *name, const char *payload);
 
-/* "COMPLETED", or "WAITING_FOR_TSQ CODE" when there is an error code. */
-#define expect_status(s, expected, id)                                                             \
-    expect_value(                                                                                  \
-        (s)->rig.sql, expected,                                                                    \
-        "SELECT concat_ws(' ', status, error_code) FROM commandbus.process WHERE process_id = $1", \
-        (id).text)
-/* One field of the state as text. */
-#define expect_state(s, expected, id, field)                                                     \
-    expect_value((s)->rig.sql, expected,                                                         \
-                 "SELECT state ->> $2 FROM commandbus.process WHERE process_id = $1", (id).text, \
-                 field)
-/* The records in order: "STEP a COMPLETED, WAIT b WAITING". */
-#define expect_history(s, expected, id)                                                          \
-    expect_value((s)->rig.sql, expected,                                                         \
-                 "SELECT string_agg(concat_ws(' ', kind, name, status), ', ' ORDER BY ordinal) " \
-                 "FROM commandbus.process_history WHERE process_id = $1",                        \
-                 (id).text)
-/* Commands ever sent by the process: "fx/BookFx COMPLETED, risk/BookRisk PENDING". */
-#define expect_commands(s, expected, id)                                                                       \
-    expect_value(                                                                                              \
-        (s)->rig.sql, expected,                                                                                \
-        "SELECT string_agg(domain || '/' || command_type || ' ' || status, ', ' ORDER BY created_at, msg_id) " \
-        "FROM commandbus.command_metadata WHERE correlation_id = $1",                                          \
-        (id).text)
-/* Events in order. */
-#define expect_events(s, expected, id)                                                               \
-    expect_value(                                                                                    \
-        (s)->rig.sql, expected,                                                                      \
-        "SELECT coalesce(string_agg(event, ' ' ORDER BY at, id), '') FROM commandbus.process_event " \
-        "WHERE process_id = $1",                                                                     \
-        (id).text)
+/* A call of the kit. */
+#define stage_expect(call, ...)                              \
+    do {                                                     \
+        cb_error e_ = { 0 };                                 \
+        cr_expect(call(__VA_ARGS__, &e_), "%s", e_.message); \
+    } while (0)
+
+#define expect_status(s, expected, id) \
+    stage_expect(cb_test_expect_status, &(s)->kit, (id).text, (expected))
+#define expect_state(s, expected, id, field) \
+    stage_expect(cb_test_expect_state, &(s)->kit, (id).text, (field), (expected))
+#define expect_history(s, expected, id) \
+    stage_expect(cb_test_expect_history, &(s)->kit, (id).text, (expected))
+#define expect_commands(s, expected, id) \
+    stage_expect(cb_test_expect_commands, &(s)->kit, (id).text, (expected))
+#define expect_events(s, expected, id) \
+    stage_expect(cb_test_expect_events, &(s)->kit, (id).text, (expected))
 
 #endif

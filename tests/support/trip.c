@@ -3,12 +3,8 @@
 
 #include "gate.h"
 
-static const cb_field fields[] = {
-    CB_FIELD(trip, steps, CB_INT),
-    CB_FIELD(trip, go, CB_BOOL),
-    CB_FIELD(trip, hotel, CB_TEXT),
-};
-const cb_fields trip_fields = { "trip", sizeof(trip), fields, sizeof fields / sizeof *fields };
+CB_FIELDS_DEFINE(trip_fields, trip, CB_FIELD(trip, steps, CB_INT), CB_FIELD(trip, go, CB_BOOL),
+                 CB_FIELD(trip, hotel, CB_TEXT));
 
 cb_outcome trip_step(cb_context *ctx, void *state)
 {

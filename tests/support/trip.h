@@ -11,7 +11,7 @@ typedef struct {
     char *hotel;   /* what a command brought */
 } trip;
 
-extern const cb_fields trip_fields;
+CB_FIELDS_DECLARE(trip_fields);
 
 /* A step that counts itself in the state. */
 cb_outcome trip_step(cb_context *ctx, void *state);

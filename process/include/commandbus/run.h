@@ -50,6 +50,9 @@ typedef struct {
     /* A wait, or the command of a command step, came to its end after so long, from when it began or was sent.
      * NULL: nobody counts. */
     void (*waited)(void *arg, bool for_command, const char *name, int64_t ms);
+    /* Tests inject failures: true when *out is how this attempt of a step ends, whose function is then not
+     * called. NULL: never. */
+    bool (*instead)(void *arg, const char *name, cb_settlement *out);
     bool (*is_lost)(void *arg);     /* NULL: never */
     bool (*is_stopping)(void *arg); /* NULL: never */
     /* A checkpoint renews the lease for so long; 0: somebody else does. */

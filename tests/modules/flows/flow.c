@@ -18,7 +18,7 @@ static const cb_field list[] = {
     CB_FIELD_AS(flow, retry_ms, CB_INT, "retryMs"),
     CB_FIELD_AS(flow, step_ms, CB_INT, "stepMs"),
     CB_FIELD_AS(flow, wait_ms, CB_INT, "waitMs"),
-    { "onDeadline", CB_ENUM, offsetof(flow, on_deadline), sizeof(int), deadline_actions },
+    CB_FIELD_ENUM_AS(flow, on_deadline, deadline_actions, "onDeadline"),
     CB_FIELD_AS(flow, wait_for, CB_BOOL, "waitFor"),
     CB_FIELD(flow, decline, CB_BOOL),
     CB_FIELD(flow, n, CB_INT),
