@@ -17,7 +17,7 @@ typedef struct {
     const char *const *states;
     size_t n, done;
     cb_uuid id;
-    buffer json, labels; /* of the chunk that is being made */
+    buffer json, labels, ids, deadlines; /* of the chunk that is being made */
 } batch_start;
 
 #define OWNED_START(name) __attribute__((cleanup(start_done))) batch_start name
@@ -26,6 +26,8 @@ static void start_done(batch_start *s)
 {
     buffer_done(&s->json);
     buffer_done(&s->labels);
+    buffer_done(&s->ids);
+    buffer_done(&s->deadlines);
 }
 
 /* What refusals call the state. */
@@ -41,6 +43,7 @@ static bool check(batch_start *s, cb_error *e)
 {
     const cb_start_batch_options *o = s->options;
     char label[40];
+    cb_uuid id;
 
     if (!o->process_type)
         return cb_fail(e, CB_MISUSE, "a batch of processes needs a process type");
@@ -60,8 +63,18 @@ static bool check(batch_start *s, cb_error *e)
             return cb_fail(e, CB_MISUSE, "%s is missing", label);
         if (!json_check(s->states[i], JSON_OBJECT, label, e))
             return false;
+        if (o->process_ids && (!o->process_ids[i] || !cb_uuid_parse(o->process_ids[i], &id)))
+            return cb_fail(e, CB_INVALID_DATA, "the id of %s is not a UUID", label);
     }
     return true;
+}
+
+static void write_texts(buffer *to, const char *const *texts, size_t n)
+{
+    buffer_clear(to);
+    array_begin(to, ARRAY_TEXT, n);
+    for (size_t i = 0; i < n; i++)
+        array_add_text(to, texts[i]);
 }
 
 /* The next states that go into one statement; how many. */
@@ -84,7 +97,19 @@ static size_t write_chunk(batch_start *s)
         name_state(s, i, label, sizeof label);
         array_add_text(&s->labels, label);
     }
+    if (s->options->process_ids)
+        write_texts(&s->ids, s->options->process_ids + from, to - from);
+    if (s->options->deadlines)
+        write_texts(&s->deadlines, s->options->deadlines + from, to - from);
     return to - from;
+}
+
+static void add_array(params *p, const buffer *array)
+{
+    if (array)
+        params_array(p, array);
+    else
+        params_text(p, NULL);
 }
 
 /* The first chunk brings the batch with it. */
@@ -95,7 +120,7 @@ static bool send_chunk(batch_start *s, cb_error *e)
     size_t count = write_chunk(s);
     params p = { 0 };
 
-    if (s->json.failed || s->labels.failed)
+    if (s->json.failed || s->labels.failed || s->ids.failed || s->deadlines.failed)
         return fail_memory(e);
     params_text(&p, o->process_type);
     params_text(&p, s->json.bytes);
@@ -110,6 +135,10 @@ static bool send_chunk(batch_start *s, cb_error *e)
         params_text(&p, s->id.text);
     }
     params_array(&p, &s->labels);
+    add_array(&p, o->process_ids ? &s->ids : NULL);
+    add_array(&p, o->deadlines ? &s->deadlines : NULL);
+    params_text(&p, o->leased_by);
+    params_seconds(&p, o->lease_seconds ? o->lease_seconds : 30);
     if (!db_do(s->db, first ? cb_sql_start_batch : cb_sql_start_processes, &p, e))
         return false;
     s->done += count;

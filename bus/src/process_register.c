@@ -28,6 +28,7 @@ static bool register_one(cb_db *db, const cb_process_kind *kind, cb_error *e)
     params_text(&p, kind->reply_queue);
     add_names(&redact, kind->redact);
     params_array(&p, &redact);
+    params_text(&p, kind->responses);
     return db_do(db, cb_sql_register_process_type, &p, e);
 }
 

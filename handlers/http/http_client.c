@@ -15,7 +15,8 @@ enum {
     CONNECT_MS = 2000,
     LONGEST_CALL_MS = 300000, /* where nobody bounds the run */
     MARGIN_MS = 200,          /* left for saying what became of the call */
-    LONGEST_URL = 1000
+    LONGEST_URL = 1000,
+    LONGEST_BEHAVIOUR = 4096
 };
 
 struct http_client {
@@ -93,15 +94,17 @@ static int is_too_late(void *ctx, char *to, char *from, int to_port, int from_po
                                                                      : CURL_PREREQFUNC_OK;
 }
 
-static struct curl_slist *headers_of(cb_context *ctx)
+static struct curl_slist *headers_of(cb_context *ctx, const char *behaviour)
 {
-    char key[256];
+    char key[256], behaving[LONGEST_BEHAVIOUR + 32];
     struct curl_slist *list = NULL, *more;
     const char *const lines[] = { key, "Content-Type: application/json", "Accept: application/json",
-                                  "Expect:" /* no round trip to ask whether a body is welcome */ };
+                                  "Expect:" /* no round trip to ask whether a body is welcome */,
+                                  behaving };
 
     snprintf(key, sizeof key, "Idempotency-Key: %s", cb_context_key(ctx));
-    for (size_t i = 0; i < CB_COUNT(lines); i++) {
+    snprintf(behaving, sizeof behaving, "Simulator-Behaviour: %s", behaviour ? behaviour : "");
+    for (size_t i = 0; i < CB_COUNT(lines) - !behaviour; i++) {
         if (!(more = curl_slist_append(list, lines[i]))) {
             curl_slist_free_all(list);
             return NULL;
@@ -164,10 +167,10 @@ static cb_outcome ended(cb_context *ctx, CURL *h, CURLcode how, const char *path
 }
 
 static cb_outcome post(http_client *c, cb_context *ctx, const char *path, const char *body,
-                       int64_t ms, json_object **ret, long *status)
+                       const char *behaviour, int64_t ms, json_object **ret, long *status)
 {
     CURL *h = http_pool_take(&c->pool);
-    struct curl_slist *headers = headers_of(ctx);
+    struct curl_slist *headers = headers_of(ctx, behaviour);
     incoming in = { 0 };
     cb_outcome outcome = CB_TRANSIENT;
 
@@ -184,8 +187,8 @@ static cb_outcome post(http_client *c, cb_context *ctx, const char *path, const 
     return outcome;
 }
 
-cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_object *body,
-                     json_object **ret, long *status)
+static cb_outcome call(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                       const char *behaviour, json_object **ret, long *status)
 {
     const char *text = body ? json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN) : "{}";
     int64_t ms = cb_context_remaining_ms(ctx);
@@ -199,7 +202,13 @@ cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_obj
     ms = ms < LONGEST_CALL_MS ? ms - MARGIN_MS : LONGEST_CALL_MS;
     if (ms <= 0)
         return cb_transient(ctx, "OUT_OF_TIME", "POST %s: no time left to call", path);
-    return post(c, ctx, path, text, ms, ret, status);
+    return post(c, ctx, path, text, behaviour, ms, ret, status);
+}
+
+cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                     json_object **ret, long *status)
+{
+    return call(c, ctx, path, body, NULL, ret, status);
 }
 
 cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_object *body,
@@ -207,5 +216,32 @@ cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_obj
 {
     long status;
 
-    return http_call(c, ctx, path, body, ret, &status);
+    return call(c, ctx, path, body, NULL, ret, &status);
+}
+
+/* What could end the header and begin another is no behaviour. */
+static bool is_header_text(const char *text)
+{
+    size_t n = 0;
+
+    while (text[n] >= ' ' && text[n] <= '~')
+        n++;
+    return !text[n] && n <= LONGEST_BEHAVIOUR;
+}
+
+cb_outcome http_post_behaving(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                              json_object *behaviour, json_object **ret)
+{
+    const char *text =
+        behaviour ? json_object_to_json_string_ext(behaviour, JSON_C_TO_STRING_PLAIN) : NULL;
+    long status;
+
+    if (behaviour && !text)
+        return cb_transient(ctx, "NO_MEMORY", "out of memory");
+    if (text && (!json_object_is_type(behaviour, json_type_object) || !is_header_text(text)))
+        return cb_permanent(ctx, "INVALID_DATA",
+                            "\"behaviour\" must be a JSON object of at most %d printable ASCII "
+                            "characters",
+                            LONGEST_BEHAVIOUR);
+    return call(c, ctx, path, body, text, ret, &status);
 }

@@ -27,7 +27,11 @@ DEFINE_OWNED(http_client, http_client_free)
  * follows from the answer (http_answer.h); with CB_SUCCESS *ret is the answer's JSON object, the caller's. */
 cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_object *body,
                      json_object **ret);
-/* The same; *status becomes that of the answer, and stays what it was when there was none. */
+/* The same; `behaviour` (NULL: none) is how the simulator is to behave in this call, a JSON object that goes along as the header
+ * Simulator-Behaviour. One that is longer than 4 KiB or not printable ASCII is permanent INVALID_DATA, and nobody is called. */
+cb_outcome http_post_behaving(http_client *c, cb_context *ctx, const char *path, json_object *body,
+                              json_object *behaviour, json_object **ret);
+/* As http_post; *status becomes that of the answer, and stays what it was when there was none. */
 cb_outcome http_call(http_client *c, cb_context *ctx, const char *path, json_object *body,
                      json_object **ret, long *status);
 

@@ -14,13 +14,25 @@ enum {
 static const char word_letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
-static cb_outcome check_texts(cb_context *ctx, const cb_fields *fields, const void *record)
+static bool is_among(const char *name, const char *const *names)
+{
+    for (; names && *names; names++) {
+        if (strcmp(*names, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static cb_outcome check_texts(cb_context *ctx, const cb_fields *fields, const char *const *optional,
+                              const void *record)
 {
     for (size_t i = 0; i < fields->n_fields; i++) {
         const cb_field *f = &fields->fields[i];
         if (f->type != CB_TEXT)
             continue;
         const char *text = *(char *const *)(const void *)((const char *)record + f->offset);
+        if (!text && is_among(f->name, optional))
+            continue;
         if (!text || !*text || strlen(text) > LONGEST_TEXT)
             return cb_permanent(ctx, "INVALID_DATA", "\"%s\" must be a text of 1 to %d bytes",
                                 f->name, LONGEST_TEXT);
@@ -28,7 +40,8 @@ static cb_outcome check_texts(cb_context *ctx, const cb_fields *fields, const vo
     return CB_SUCCESS;
 }
 
-cb_outcome input_read(cb_context *ctx, const cb_fields *fields, void **ret)
+cb_outcome input_read(cb_context *ctx, const cb_fields *fields, const char *const *optional,
+                      void **ret)
 {
     void *record = cb_fields_new(fields);
     cb_error e = { 0 };
@@ -36,7 +49,7 @@ cb_outcome input_read(cb_context *ctx, const cb_fields *fields, void **ret)
     if (!record)
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
     cb_outcome outcome = cb_fields_read(fields, record, cb_context_data(ctx), NULL, &e)
-                             ? check_texts(ctx, fields, record)
+                             ? check_texts(ctx, fields, optional, record)
                              : cb_permanent(ctx, "INVALID_DATA", "%s", e.message);
     if (outcome == CB_SUCCESS)
         *ret = record;
@@ -58,6 +71,18 @@ cb_outcome input_money(cb_context *ctx, const char *amount, const char *currency
                             cb_currency_exponent(currency));
     return money.minor > 0 ? CB_SUCCESS
                            : cb_permanent(ctx, "INVALID_AMOUNT", "the amount must be above 0");
+}
+
+/* json-c keeps the text of a number that it read; what it makes of it as a double is not asked for. */
+cb_outcome input_amount(cb_context *ctx, json_object *amount, const char *currency,
+                        const char **text)
+{
+    if (!json_object_is_type(amount, json_type_string) &&
+        !json_object_is_type(amount, json_type_int) &&
+        !json_object_is_type(amount, json_type_double))
+        return cb_permanent(ctx, "INVALID_DATA", "\"amount\" must be a text or a number");
+    *text = json_object_get_string(amount);
+    return input_money(ctx, *text, currency);
 }
 
 static bool is_word(const char *text, size_t longest)

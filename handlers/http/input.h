@@ -7,11 +7,17 @@
 #include <commandbus/handler.h>
 
 /* Reads the data of the command into a new struct of this table; the caller frees it with cb_fields_free. Wrong types
- * are permanent INVALID_DATA, as is a CB_TEXT that is missing, empty or longer than 200 bytes. */
-cb_outcome input_read(cb_context *ctx, const cb_fields *fields, void **ret);
+ * are permanent INVALID_DATA, as is a CB_TEXT that is missing, empty or longer than 200 bytes. `optional`: fields that may be
+ * missing, ends with NULL; NULL: none. */
+cb_outcome input_read(cb_context *ctx, const cb_fields *fields, const char *const *optional,
+                      void **ret);
 
 /* An amount above 0, exact, in a currency of ISO 4217: permanent INVALID_CURRENCY or INVALID_AMOUNT. */
 cb_outcome input_money(cb_context *ctx, const char *amount, const char *currency);
+/* The same of a JSON text or number. A number is read by its text and never by way of a double: *text is exactly what was sent,
+ * borrowed from it. Neither of both: permanent INVALID_DATA. */
+cb_outcome input_amount(cb_context *ctx, json_object *amount, const char *currency,
+                        const char **text);
 /* 1 to 34 letters, digits, - and _: permanent INVALID_ACCOUNT. */
 cb_outcome input_account(cb_context *ctx, const char *name, const char *account);
 /* A day of the calendar, else permanent INVALID_VALUE_DATE. One that is over everywhere on earth is a business rule:

@@ -1,7 +1,7 @@
 /* The payments API (SIM.5).
  *
  *     POST /api/payments {"debitAccount", "creditAccount", "amount", "debitCurrency", "creditCurrency", "valueDate"}
- *          Idempotency-Key: …
+ *          Idempotency-Key: …                       recommended; batch.c has POST /api/payments/batch
  *     GET  /api/payments/{processId}/status
  *
  * The key makes the process's id: who asks again with it hears how the payment is, and nothing new is started. A crash
@@ -15,154 +15,39 @@
 #include "handlers.h"
 #include "mark.h"
 #include "processes.h"
+#include "request.h"
 
 DEFINE_OWNED(PGresult, PQclear)
-
-static const char cutoff[] = "4 hours";
 
 /* Of the ids that Idempotency-Keys make. */
 static const cb_uuid key_space = { "5a0d9a4e-3b1c-5d0f-9f55-7a6f7d4c2b10" };
 
-enum {
-    LONGEST_KEY = 200
-};
-
-static void drop_payment(payment **p)
-{
-    cb_fields_free(&payment_fields, *p);
-}
-
-/* ---- what was asked ---- */
-
-typedef struct {
-    char *debit_account, *credit_account, *amount, *debit_currency, *credit_currency, *value_date;
-} payment_request;
-
-#define TEXT(member, name) CB_FIELD_AS(payment_request, member, CB_TEXT, name)
-CB_FIELDS(request_fields, payment_request, TEXT(debit_account, "debitAccount"),
-          TEXT(credit_account, "creditAccount"), TEXT(amount, "amount"),
-          TEXT(debit_currency, "debitCurrency"), TEXT(credit_currency, "creditCurrency"),
-          TEXT(value_date, "valueDate"));
-
-static bool copy_facts(payment *p, const payment_request *r)
-{
-    return cb_text_set(&p->debit_account, r->debit_account) &&
-           cb_text_set(&p->credit_account, r->credit_account) &&
-           cb_text_set(&p->debit_currency, r->debit_currency) &&
-           cb_text_set(&p->credit_currency, r->credit_currency) &&
-           cb_text_set(&p->value_date, r->value_date);
-}
-
-static bool check_facts(payment *p, const payment_request *r, cb_http_answer *answer)
-{
-    const char *code = "INVALID_AMOUNT";
-    cb_error e = { 0 };
-
-    if (!copy_facts(p, r)) {
-        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
-    } else if (!r->amount) {
-        cb_http_error(answer, 400, "MISSING_FIELD", "amount is missing");
-    } else if (!cb_decimal_parse(r->amount, &p->debit_amount, &e) || !payment_check(p, &code, &e)) {
-        cb_http_error(answer, strcmp(code, "MISSING_FIELD") == 0 ? 400 : 422, code, "%s",
-                      e.message);
-    } else {
-        payment_begin(p, NULL);
-        return true;
-    }
-    return false;
-}
-
-/* False: the answer says what is wrong. */
-static bool read_payment(json_object *body, payment *p, cb_http_answer *answer)
-{
-    payment_request *r = cb_fields_new(&request_fields);
-    cb_error e = { 0 };
-    bool read = false;
-
-    if (!r)
-        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
-    else if (!body)
-        cb_http_error(answer, 400, "MISSING_FIELD", "there is no body");
-    else if (!cb_fields_read(&request_fields, r, body, NULL, &e))
-        cb_http_error(answer, 400, "INVALID_TYPE", "%s (amounts are texts: \"12.50\")", e.message);
-    else
-        read = check_facts(p, r, answer);
-    cb_fields_free(&request_fields, r);
-    return read;
-}
-
-static bool read_key(const cb_http_request *request, cb_uuid *ret, cb_http_answer *answer)
-{
-    const char *key = request->header(request, "Idempotency-Key");
-    size_t n = key ? strlen(key) : 0;
-
-    for (const char *c = key; c && *c; c++) {
-        if (*c < ' ' || *c > '~')
-            n = 0;
-    }
-    if (n == 0 || n > LONGEST_KEY) {
-        cb_http_error(
-            answer, 400, "MISSING_IDEMPOTENCY_KEY",
-            "send an Idempotency-Key of 1 to %d printable ASCII characters: who repeats a "
-            "request with it pays once",
-            LONGEST_KEY);
-        return false;
-    }
-    *ret = cb_uuid_from_name(&key_space, key);
-    return true;
-}
-
 /* ---- the payment's row ---- */
-
-static bool ask(const cb_http_request *request, const char *sql, size_t n,
-                const char *const values[], PGresult **ret, cb_http_answer *answer)
-{
-    cb_error e = { 0 };
-
-    if (cb_db_ask(request->db, sql, values, n, ret, &e))
-        return true;
-    cb_http_error(answer, 503, "DATABASE_FAILED", "the payment was not taken: ask again%s%s",
-                  *e.sqlstate ? "; SQLSTATE " : "", e.sqlstate);
-    return false;
-}
-
-/* What a verdict of payments.draft that starts nothing says. */
-static const struct {
-    const char *verdict;
-    unsigned status;
-    const char *code, *message;
-} refusals[] = {
-    { "PAST", 422, "VALUE_DATE_PAST", "the value date is in the past" },
-    { "OTHER", 409, "IDEMPOTENCY_KEY_REUSED",
-      "this Idempotency-Key belongs to a payment with other facts" },
-};
 
 /* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already; "" of one that is at
  * its end, and is not to be started again. */
-static bool draft(const cb_http_request *request, const payment *p, const cb_uuid *id,
+static bool draft(const cb_http_request *request, const asked_payment *a, const cb_uuid *id,
                   char deadline[64], cb_http_answer *answer)
 {
+    const payment *p = a->facts;
     char amount[CB_DECIMAL_TEXT] = "";
     const char *values[] = { id->text,          p->debit_account,   p->credit_account, amount,
-                             p->debit_currency, p->credit_currency, p->value_date,     cutoff };
+                             p->debit_currency, p->credit_currency, p->value_date,
+                             *a->cutoff ? a->cutoff : NULL };
     const char *approved[] = { id->text, id->text, payment_statuses[PAYMENT_APPROVED] };
     OWNED(PGresult) drafted = NULL;
     OWNED(PGresult) marked = NULL;
 
     if (!payment_amount(&p->debit_amount, p->debit_currency, amount) ||
-        !ask(request,
+        !request_ask(request,
              "SELECT verdict, cutoff_at FROM payments.draft($1, $2, $3, $4, $5, $6, $7, $8)",
              CB_COUNT(values), values, &drafted, answer))
         return false;
-    for (size_t i = 0; i < CB_COUNT(refusals); i++) {
-        if (strcmp(refusals[i].verdict, PQgetvalue(drafted, 0, 0)) == 0) {
-            cb_http_error(answer, refusals[i].status, refusals[i].code, "%s", refusals[i].message);
-            return false;
-        }
-    }
+    if (request_refuse(PQgetvalue(drafted, 0, 0), "", answer))
+        return false;
     bool ended = strcmp(PQgetvalue(drafted, 0, 0), "ENDED") == 0;
     snprintf(deadline, 64, "%s", ended ? "" : PQgetvalue(drafted, 0, 1));
-    return ended || ask(request, mark_sql, CB_COUNT(approved), approved, &marked, answer);
+    return ended || request_ask(request, mark_sql, CB_COUNT(approved), approved, &marked, answer);
 }
 
 /* The document of payments.status_of; false: there is none, or the answer says why. */
@@ -170,7 +55,7 @@ static bool read_status(const cb_http_request *request, const char *id, cb_http_
 {
     OWNED(PGresult) found = NULL;
 
-    if (!ask(request, "SELECT payments.status_of($1)", 1, &id, &found, answer))
+    if (!request_ask(request, "SELECT payments.status_of($1)", 1, &id, &found, answer))
         return false;
     if (PQntuples(found) == 0 || PQgetisnull(found, 0, 0)) {
         cb_http_error(answer, 404, "NOT_FOUND", "there is no such payment");
@@ -203,7 +88,7 @@ static bool was_started(const cb_http_request *request, const char *id, cb_http_
 {
     OWNED(PGresult) found = NULL;
 
-    if (!ask(request, "SELECT payments.is_started($1)", 1, &id, &found, answer))
+    if (!request_ask(request, "SELECT payments.is_started($1)", 1, &id, &found, answer))
         return false;
     if (strcmp(PQgetvalue(found, 0, 0), "t") == 0)
         return true;
@@ -262,15 +147,14 @@ static void tell(const cb_uuid *id, const char *status, cb_http_answer *answer)
 
 void route_submit(const cb_http_request *request, cb_http_answer *answer)
 {
-    __attribute__((cleanup(drop_payment))) payment *p = cb_fields_new(&payment_fields);
+    __attribute__((cleanup(asked_done))) asked_payment a = { 0 };
     char deadline[64], status[32];
     cb_uuid id;
 
-    if (!p)
-        cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
-    else if (read_key(request, &id, answer) && read_payment(request->body, p, answer) &&
-             draft(request, p, &id, deadline, answer) &&
-             start(request, p, &id, deadline, status, answer))
+    if (request_id(request, &key_space, &id, answer) &&
+        request_payment(request->body, "", &a, answer) &&
+        draft(request, &a, &id, deadline, answer) &&
+        start(request, a.facts, &id, deadline, status, answer))
         tell(&id, status, answer);
 }
 

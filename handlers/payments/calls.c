@@ -102,6 +102,14 @@ const cb_response payment_responses[PAYMENT_RESPONSES] = {
     { "L4", take_l4 },
 };
 
+const cb_response_payload payment_payloads[PAYMENT_RESPONSES] = {
+    { "riskApproval", &approval_fields, APPROVAL_NEEDS },
+    { "L1", &confirmation_fields, CONFIRMATION_NEEDS },
+    { "L2", &confirmation_fields, CONFIRMATION_NEEDS },
+    { "L3", &confirmation_fields, CONFIRMATION_NEEDS },
+    { "L4", &confirmation_fields, CONFIRMATION_NEEDS },
+};
+
 cb_deadline_action payment_deadline(const void *state)
 {
     return ((const payment *)state)->submitted ? CB_DEADLINE_TSQ : CB_DEADLINE_COMPENSATE;

@@ -17,6 +17,10 @@ enum {
     PAYMENT_RESPONSES = 1 + LEVELS
 };
 extern const cb_response payment_responses[PAYMENT_RESPONSES];
+extern const cb_response_payload payment_payloads[PAYMENT_RESPONSES];
+
+/* Of waits that say none, such as that for L4: processes.<Type>.default-wait-timeout goes before it. */
+#define PAYMENT_WAIT_MS CB_HOURS(24)
 
 /* Whatever may be at the gateway is not undone by a clock: a person decides. */
 cb_deadline_action payment_deadline(const void *state);

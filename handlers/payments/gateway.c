@@ -11,8 +11,10 @@ static const char path[] = "/gateway/payments";
 
 static cb_outcome check(cb_context *ctx, const submit_request *r)
 {
-    cb_outcome outcome = input_money(ctx, r->amount, r->currency);
+    cb_outcome outcome = input_money(ctx, r->debit_amount, r->debit_currency);
 
+    if (outcome == CB_SUCCESS)
+        outcome = input_money(ctx, r->credit_amount, r->credit_currency);
     if (outcome == CB_SUCCESS)
         outcome = input_account(ctx, "debitAccount", r->debit_account);
     if (outcome == CB_SUCCESS)
@@ -52,8 +54,9 @@ cb_outcome gateway_pay(cb_context *ctx, const cb_uuid *process_id, const submit_
         return outcome;
     if (!(body = cb_fields_write(&submit_request_fields, r)))
         return cb_transient(ctx, "NO_MEMORY", "out of memory");
+    json_object_object_del(body, "behaviour");
     json_object_object_add(body, "processId", json_object_new_string(process_id->text));
     json_object_object_add(body, "commandId", json_object_new_string(cb_context_key(ctx)));
-    outcome = http_post(settings.gateway, ctx, path, body, &answer);
+    outcome = http_post_behaving(settings.gateway, ctx, path, body, r->behaviour, &answer);
     return outcome == CB_SUCCESS ? take_reference(ctx, answer, ret) : outcome;
 }

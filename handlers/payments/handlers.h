@@ -6,6 +6,6 @@
 #include <commandbus/route.h>
 
 cb_handler_fn submit_payment, update_payment_status;
-cb_route_fn route_submit, route_status;
+cb_route_fn route_submit, route_batch, route_status;
 
 #endif

@@ -30,7 +30,8 @@ enum {
 
 #define AWAIT(n, ms)                                                                       \
     {                                                                                      \
-        "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, .timeout_ms = (ms) \
+        "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, \
+        .needs = CONFIRMATION_NEEDS, .timeout_ms = (ms)                                    \
     }
 #define MARK(step, ...)                                                               \
     {                                                                                 \
@@ -44,7 +45,7 @@ static const cb_manager_step steps[] = {
                     .request = &risk_request_fields, .reply = &risk_reply_fields,
                     .compensation = RELEASE_RISK },
     [AWAIT_APPROVAL] = { "awaitRiskApproval", .response = "riskApproval", .reply = &approval_fields,
-                         .timeout_ms = CB_HOURS(2) },
+                         .needs = APPROVAL_NEEDS, .timeout_ms = CB_HOURS(2) },
     [BOOK_FX] = { "bookFx", .command_type = "BookFx", .domain = "fx", .max_attempts = 2,
                   .request = &fx_request_fields, .reply = &fx_reply_fields,
                   .compensation = RELEASE_FX },
@@ -53,7 +54,7 @@ static const cb_manager_step steps[] = {
     [AWAIT_L1] = AWAIT(1, CB_MINUTES(5)),
     [AWAIT_L2] = AWAIT(2, CB_MINUTES(5)),
     [AWAIT_L3] = AWAIT(3, CB_HOURS(3)),
-    [AWAIT_L4] = AWAIT(4, CB_HOURS(24)),
+    [AWAIT_L4] = AWAIT(4, 0), /* the type's, which a deployment can set */
     [MARK_COMPLETE] = MARK("updateStatusComplete", .max_attempts = 5),
     [MARK_CANCELLED] = MARK("updateStatusCancelled", .max_attempts = 5),
     [RELEASE_RISK] = { "releaseRisk", .command_type = "ReleaseRisk", .domain = "risk",
@@ -206,6 +207,7 @@ const cb_process_type payment_manager = {
     .domain = "payments",
     .state = &payment_fields,
     .manager = &manager,
+    .wait_timeout_ms = PAYMENT_WAIT_MS,
     .deadline_action_of = payment_deadline,
     .on_completed = mark_completed,
     .on_canceled = mark_canceled,

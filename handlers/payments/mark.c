@@ -88,9 +88,6 @@ void mark_completed(cb_process *p, void *state)
 
 void mark_canceled(cb_process *p, void *state)
 {
-    payment *pay = state;
-
     (void)p;
-    if (pay->status != PAYMENT_CANCELLED) /* undone before it was ended */
-        pay->status = PAYMENT_FAILED;
+    ((payment *)state)->status = PAYMENT_CANCELLED;
 }

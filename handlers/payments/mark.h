@@ -11,7 +11,7 @@ cb_step_fn mark_processing, mark_complete, mark_cancelled;
 /* Within a step. */
 cb_outcome mark_failed(cb_context *ctx, const payment *p);
 
-/* Hooks of a process at its end: COMPLETE; FAILED when it was canceled and nothing was undone. They say so in the state:
+/* Hooks of a process at its end: COMPLETE; CANCELLED, whether anything was undone or not. They say so in the state:
  * the row follows its process by itself, whoever ends it (payments.end_with_process). */
 void mark_completed(cb_process *p, void *state);
 void mark_canceled(cb_process *p, void *state);

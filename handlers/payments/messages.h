@@ -6,8 +6,10 @@
 
 #include "payment.h"
 
+/* behaviour: how the simulator is to behave towards this payment; NULL: nothing is said. */
 typedef struct {
     char *amount, *currency, *debit_account, *credit_account;
+    json_object *behaviour;
 } risk_request;
 typedef struct {
     char *reference, *status;
@@ -16,6 +18,7 @@ typedef struct {
 
 typedef struct {
     char *amount, *from_currency, *to_currency, *value_date;
+    json_object *behaviour;
 } fx_request;
 typedef struct {
     char *contract_id, *reference;
@@ -23,7 +26,11 @@ typedef struct {
 } fx_reply;
 
 typedef struct {
-    char *amount, *currency, *debit_account, *credit_account, *value_date, *execution_model;
+    char *payment_id, *debit_account, *credit_account;
+    char *debit_amount, *debit_currency, *credit_amount, *credit_currency;
+    char *fx_contract_id, *fx_rate; /* NULL: it is in one currency */
+    char *value_date, *execution_model;
+    json_object *behaviour;
 } submit_request;
 typedef struct {
     char *reference;
@@ -51,11 +58,20 @@ typedef struct {
 
 /* Responses. */
 typedef struct {
-    char *status, *reason; /* APPROVED or DECLINED */
+    int status; /* a decision */
+    char *reason;
 } approval;
+typedef enum {
+    DECISION_NONE, /* nobody said: never taken for a yes */
+    DECISION_APPROVED,
+    DECISION_DECLINED,
+} decision;
 typedef struct {
-    char *reference, *error, *message; /* one of the first two */
+    char *reference, *error, *message;
 } confirmation;
+/* What each must have, as cb_response_payload says it. */
+#define APPROVAL_NEEDS     "status"
+#define CONFIRMATION_NEEDS "reference error"
 
 extern const cb_fields risk_request_fields, risk_reply_fields, fx_request_fields, fx_reply_fields,
     submit_request_fields, submit_reply_fields, mark_request_fields, mark_reply_fields,

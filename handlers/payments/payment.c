@@ -30,6 +30,7 @@ static const cb_field list[] = {
     FIELD(debit_account, CB_TEXT, "debitAccount"),
     FIELD(credit_account, CB_TEXT, "creditAccount"),
     FIELD(value_date, CB_TEXT, "valueDate"),
+    FIELD(behaviour, CB_JSON, "behaviour"),
     FIELD(risk_reference, CB_TEXT, "riskReference"),
     ENUM_AS(risk_status, risk_statuses, "riskStatus"),
     FIELD(risk_score, CB_INT, "riskScore"),

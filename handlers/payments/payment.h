@@ -43,6 +43,7 @@ typedef struct {
     char *debit_currency, *credit_currency;
     char *debit_account, *credit_account;
     char *value_date;
+    json_object *behaviour; /* of the simulated world towards this payment: behaviour.h; or NULL */
 
     char *risk_reference;
     int risk_status;

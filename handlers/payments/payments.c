@@ -1,7 +1,7 @@
 /* The payments set: three processes that pay, what they send, and an HTTP API before them.
  *
  * Start reading at step.c (the payment), then workflow.c and manager.c (other ways to write one), submit.c and update.c
- * (commands), api.c (HTTP), payment.c (the state). */
+ * (commands), api.c and batch.c (HTTP), payment.c (the state). */
 #include <commandbus/module.h>
 
 #include "database.h"
@@ -19,6 +19,7 @@ static const cb_process_type *const processes[] = { &payment_step, &payment_work
 
 static const cb_route routes[] = {
     { "POST", "/api/payments", route_submit },
+    { "POST", "/api/payments/batch", route_batch },
     { "GET", "/api/payments/{processId}/status", route_status },
 };
 

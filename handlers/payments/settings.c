@@ -1,4 +1,4 @@
-/* What the configuration says to this set: database-url is its own, the rest is the gateway's. */
+/* What the configuration says to this set: database-url, require-key and simulation are its own, the rest is the gateway's. */
 #include "settings.h"
 
 #include <stdlib.h>
@@ -13,15 +13,30 @@ static bool take_url(const char *url, cb_error *e)
     return settings.database_url || cb_fail(e, CB_MEMORY, "out of memory");
 }
 
+static bool take_flag(const cb_setting *setting, bool *ret, cb_error *e)
+{
+    *ret = strcmp(setting->value, "true") == 0;
+    return *ret || strcmp(setting->value, "false") == 0 ||
+           cb_fail(e, CB_MISUSE, "handlers.payments.%s must be true or false", setting->name);
+}
+
 /* `rest` has room for all of them. */
 static bool take_own(const cb_module_config *config, cb_setting *rest, size_t *n, cb_error *e)
 {
     if (config->database_url && !take_url(config->database_url, e))
         return false;
     for (size_t i = 0; i < config->n_settings; i++) {
-        if (strcmp(config->settings[i].name, "database-url") != 0)
-            rest[(*n)++] = config->settings[i];
-        else if (!take_url(config->settings[i].value, e))
+        const cb_setting *s = &config->settings[i];
+        bool taken = true;
+        if (strcmp(s->name, "database-url") == 0)
+            taken = take_url(s->value, e);
+        else if (strcmp(s->name, "require-key") == 0)
+            taken = take_flag(s, &settings.requires_key, e);
+        else if (strcmp(s->name, "simulation") == 0)
+            taken = take_flag(s, &settings.simulation, e);
+        else
+            rest[(*n)++] = *s;
+        if (!taken)
             return false;
     }
     return true;

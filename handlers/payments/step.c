@@ -29,7 +29,7 @@ static const struct {
     { "awaitL1", l1_received, CB_MINUTES(5) },
     { "awaitL2", l2_received, CB_MINUTES(5) },
     { "awaitL3", l3_received, CB_HOURS(3) },
-    { "awaitL4", l4_received, CB_HOURS(24) },
+    { "awaitL4", l4_received, 0 }, /* the type's, which a deployment can set */
 };
 
 static cb_flow confirm(cb_process *p, const payment *pay)
@@ -73,6 +73,9 @@ const cb_process_type payment_step = {
     .execute = execute,
     .responses = payment_responses,
     .n_responses = PAYMENT_RESPONSES,
+    .payloads = payment_payloads,
+    .n_payloads = PAYMENT_RESPONSES,
+    .wait_timeout_ms = PAYMENT_WAIT_MS,
     .deadline_action_of = payment_deadline,
     .on_completed = mark_completed,
     .on_canceled = mark_canceled,

@@ -17,6 +17,16 @@ static const char *const roll_names[ROLLS] = {
     [ROLL_OK] = "ok",
 };
 
+/* The same as S0 calls them. */
+static const char *const roll_names_of_s0[ROLL_OK] = {
+    [ROLL_PERMANENT] = "failPermanentPct",
+    [ROLL_TRANSIENT] = "failTransientPct",
+    [ROLL_BUSINESS_RULE] = "failBusinessRulePct",
+    [ROLL_TIMEOUT] = "timeoutPct",
+    [ROLL_PENDING] = "pendingPct",
+    [ROLL_DECLINED] = "declinedPct",
+};
+
 const behaviour behaviour_chaos = {
     .percent = { [ROLL_PERMANENT] = 1,
                  [ROLL_TRANSIENT] = 10,
@@ -27,13 +37,13 @@ const behaviour behaviour_chaos = {
 
 /* What is not a percentage. */
 static const struct {
-    const char *name;
+    const char *name, *name_of_s0;
     size_t at;
     int64_t least, most;
 } whole_fields[] = {
-    { "minMs", offsetof(behaviour, min_ms), 0, 600000 },
-    { "maxMs", offsetof(behaviour, max_ms), 0, 600000 },
-    { "capacity", offsetof(behaviour, capacity), 1, 100000 },
+    { "minMs", "minDurationMs", offsetof(behaviour, min_ms), 0, 600000 },
+    { "maxMs", "maxDurationMs", offsetof(behaviour, max_ms), 0, 600000 },
+    { "capacity", "capacity", offsetof(behaviour, capacity), 1, 100000 },
 };
 
 const char *roll_name(roll r)
@@ -68,11 +78,12 @@ static bool take_whole(behaviour *b, size_t i, json_object *value, cb_error *e)
 static bool take(behaviour *b, const char *name, json_object *value, cb_error *e)
 {
     for (int r = 0; r < ROLL_OK; r++) {
-        if (strcmp(roll_names[r], name) == 0)
+        if (strcmp(roll_names[r], name) == 0 || strcmp(roll_names_of_s0[r], name) == 0)
             return take_percent(b, (roll)r, value, e);
     }
     for (size_t i = 0; i < CB_COUNT(whole_fields); i++) {
-        if (strcmp(whole_fields[i].name, name) == 0)
+        if (strcmp(whole_fields[i].name, name) == 0 ||
+            strcmp(whole_fields[i].name_of_s0, name) == 0)
             return take_whole(b, i, value, e);
     }
     if (strcmp(name, "inOrder") != 0)

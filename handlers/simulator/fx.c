@@ -30,7 +30,11 @@ static bool check_booking(const request *r, answer *refused)
     cb_money amount;
 
     if (!request_money(r, "amount", "fromCurrency", &amount, refused) ||
-        !request_text(r, "toCurrency", &to, refused) || !request_day(r, "valueDate", refused))
+        !request_text(r, "toCurrency", &to, refused))
+        return false;
+    /* Without a day it is the market's own. */
+    if (json_object_object_get_ex(r->json, "valueDate", NULL) &&
+        !request_day(r, "valueDate", refused))
         return false;
     if (cb_currency_exponent(to) >= 0 && strcmp(to, amount.currency) != 0)
         return true;

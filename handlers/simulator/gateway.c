@@ -17,6 +17,7 @@ static bool read_submission(const request *r, submission *s, answer *refused)
         return false;
     }
     strcpy(s->execution_model, model);
+    s->behaviour = r->behaviour;
     return true;
 }
 
@@ -24,10 +25,12 @@ static bool check_payment(const request *r, answer *refused)
 {
     submission s;
     cb_money amount;
+    cb_uuid payment;
     const char *debit, *credit;
 
-    return read_submission(r, &s, refused) &&
-           request_money(r, "amount", "currency", &amount, refused) &&
+    return read_submission(r, &s, refused) && request_uuid(r, "paymentId", &payment, refused) &&
+           request_money(r, "debitAmount", "debitCurrency", &amount, refused) &&
+           request_money(r, "creditAmount", "creditCurrency", &amount, refused) &&
            request_text(r, "debitAccount", &debit, refused) &&
            request_text(r, "creditAccount", &credit, refused) &&
            request_day(r, "valueDate", refused);

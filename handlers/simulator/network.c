@@ -15,10 +15,18 @@ enum {
     MOST_TRIES = 20 /* of one that the database refuses */
 };
 
+/* What stands behind the levels: the decision about a risk, an answer like theirs. */
+enum {
+    APPROVAL = LEVELS,
+    ANSWERS
+};
+
 /* A payment on its way through its levels. */
 typedef struct payment {
     struct payment *next;
     submission s;
+    bool has_own[ANSWERS]; /* a behaviour that came with it */
+    behaviour own[ANSWERS];
     int level, last; /* 0 is L1 */
     int64_t due_ms;
     bool is_held; /* its level will not be answered by us */
@@ -35,7 +43,8 @@ struct network {
     long sent[ROLLS], under_way, refused;
 };
 
-static const char *const level_names[LEVELS] = { "L1", "L2", "L3", "L4" };
+static const char *const level_names[ANSWERS] = { "L1", "L2", "L3", "L4", "riskApproval" };
+_Static_assert(PLACE_L1 + APPROVAL == PLACE_APPROVAL, "places are in the order of answers");
 
 /* Of failures: what the process is told. */
 static const struct {
@@ -52,9 +61,16 @@ static dice dice_of(const network *n, const payment *p)
     return (dice){ n->o.seed, p->s.command_id.text, (uint64_t)p->level };
 }
 
+/* Of its level: what came with it, else what holds there now. */
+static behaviour behaviour_of(const network *n, const payment *p)
+{
+    return p->has_own[p->level] ? p->own[p->level]
+                                : places_get(n->o.places, (place)(PLACE_L1 + p->level));
+}
+
 static void plan(const network *n, payment *p)
 {
-    behaviour b = places_get(n->o.places, (place)(PLACE_L1 + p->level));
+    behaviour b = behaviour_of(n, p);
     dice d = dice_of(n, p);
 
     p->due_ms = now_ms() + behaviour_delay_ms(&b, &d);
@@ -68,6 +84,14 @@ static json_object *response_of(const network *n, const payment *p, roll r)
     dice d = dice_of(n, p);
     char reference[32];
 
+    if (p->level == APPROVAL) {
+        bool declines = errors[r].code;
+        json_object_object_add(payload, "status",
+                               json_object_new_string(declines ? "DECLINED" : "APPROVED"));
+        if (declines)
+            json_object_object_add(payload, "reason", json_object_new_string(errors[r].code));
+        return payload;
+    }
     if (errors[r].code) {
         json_object_object_add(payload, "error", json_object_new_string(errors[r].code));
         json_object_object_add(payload, "message", json_object_new_string(errors[r].message));
@@ -130,7 +154,7 @@ static bool hold(payment *p)
 /* The outcome of its level, the one and only. Returns whether it is still under way. */
 static bool answer_level(network *n, payment *p)
 {
-    behaviour b = places_get(n->o.places, (place)(PLACE_L1 + p->level));
+    behaviour b = behaviour_of(n, p);
     dice d = dice_of(n, p);
     roll r = behaviour_roll(&b, &d);
     cb_error e = { 0 };
@@ -256,23 +280,40 @@ void network_stop(network *n)
     free(n);
 }
 
-static bool submit_levels(network *n, const submission *s, int first, int last)
+/* NULL without memory. */
+static payment *payment_new(const network *n, const submission *s, int first, int last)
 {
     payment *p = calloc(1, sizeof *p);
 
     if (!p)
-        return false;
+        return NULL;
     p->s = *s;
+    p->s.behaviour = NULL; /* borrowed for the call only: what it says is copied */
+    for (int i = 0; i < ANSWERS; i++)
+        p->has_own[i] = places_own(n->o.places, (place)(PLACE_L1 + i), s->behaviour, &p->own[i]);
     p->level = first;
     p->last = last;
     plan(n, p);
+    return p;
+}
+
+static void hand_over(network *n, payment *p)
+{
     pthread_mutex_lock(&n->lock);
     p->next = n->submitted;
     n->submitted = p;
     n->under_way++;
     pthread_cond_signal(&n->changed);
     pthread_mutex_unlock(&n->lock);
-    return true;
+}
+
+static bool submit_levels(network *n, const submission *s, int first, int last)
+{
+    payment *p = payment_new(n, s, first, last);
+
+    if (p)
+        hand_over(n, p);
+    return p != NULL;
 }
 
 bool network_submit(network *n, const submission *s)
@@ -287,6 +328,27 @@ bool network_submit(network *n, const submission *s)
             return false;
     }
     return true;
+}
+
+roll network_decide(network *n, const submission *s)
+{
+    payment *p = payment_new(n, s, APPROVAL, APPROVAL);
+
+    if (!p)
+        return ROLLS;
+    behaviour b = behaviour_of(n, p);
+    dice d = dice_of(n, p);
+    roll r = behaviour_roll(&b, &d);
+    if (r == ROLL_PENDING || r == ROLL_TIMEOUT) {
+        count(n, &n->sent[r]);
+        free(p);
+        return r;
+    }
+    /* Whatever holds there later: what was said is what comes. */
+    p->own[APPROVAL] = b;
+    p->has_own[APPROVAL] = true;
+    hand_over(n, p);
+    return r;
 }
 
 json_object *network_json(network *n)

@@ -13,9 +13,11 @@ enum {
     LONGEST_MODEL = 20
 };
 
+/* What the network, or who decides about risks, has to answer. */
 typedef struct {
     cb_uuid process_id, command_id;
     char execution_model[LONGEST_MODEL + 1];
+    const char *behaviour; /* the payment's own, as places_own reads it, or NULL; borrowed for the call */
 } submission;
 
 typedef struct network network;
@@ -29,6 +31,10 @@ typedef struct {
 bool network_start(const network_options *options, network **ret, cb_error *e) CB_NODISCARD;
 /* Ends its thread; payments under way are forgotten. NULL is fine. */
 void network_stop(network *n);
+
+/* A risk that was left pending. What becomes of it: ROLL_PENDING, a person decides, and the caller keeps it for one; ROLL_TIMEOUT,
+ * nobody ever does; else the decision is on its way, APPROVED with ROLL_OK. ROLLS: without memory. */
+roll network_decide(network *n, const submission *s);
 
 /* False without memory. */
 bool network_submit(network *n, const submission *s);

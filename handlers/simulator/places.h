@@ -17,6 +17,7 @@ typedef enum {
     PLACE_L2,
     PLACE_L3,
     PLACE_L4,
+    PLACE_APPROVAL, /* who decides about what risk left pending; a person, unless told otherwise */
     PLACES
 } place;
 
@@ -38,9 +39,13 @@ behaviour places_get(places *p, place at);
 place place_named(const char *name);
 /* The network's is also that of its levels. */
 bool places_patch(places *p, place at, json_object *patch, cb_error *e) CB_NODISCARD;
-/* What a call brings for itself on top of what holds there: `patch` is text. */
-bool places_patch_once(const places *p, behaviour *b, place at, const char *patch,
+/* What a call brings for itself: `said` is text, either some of a behaviour, on top of what holds there, or that of a payment, by
+ * its steps: {"bookFx": {…}, "awaitL1": {…}}. Of the latter a step that is named is all that counts for its place, and one that
+ * is not stays as it is. All of it is checked, whichever place it is for. */
+bool places_patch_once(const places *p, behaviour *b, place at, const char *said,
                        cb_error *e) CB_NODISCARD;
+/* Whether a payment brings a behaviour of its own for this place; *b is it. `said` was checked before, or is NULL. */
+bool places_own(places *p, place at, const char *said, behaviour *b);
 json_object *places_json(places *p);
 
 #endif

@@ -39,22 +39,34 @@ static bool check_booking(const request *r, answer *refused)
     return false;
 }
 
-/* A person decides: the process it is for must be known, and the key be the id of the command. */
-static bool keep(simulator *s, const request *r, answer *refused)
+/* Somebody decides, later: the process it is for must be known, and the key be the id of the command. */
+static bool read_pending(const request *r, submission *ret, answer *refused)
 {
-    cb_uuid process, command;
+    *ret = (submission){ .behaviour = r->behaviour };
+    if (!request_uuid(r, "processId", &ret->process_id, refused))
+        return false;
+    if (cb_uuid_parse(r->key, &ret->command_id))
+        return true;
+    *refused = answer_refusal(400, "INVALID_DATA",
+                              "of a pending booking the Idempotency-Key must be a UUID");
+    return false;
+}
+
+/* A person decides, or who plays one. */
+static bool leave_pending(simulator *s, const request *r, answer *refused)
+{
+    submission pending;
     cb_error e = { 0 };
 
-    if (!request_uuid(r, "processId", &process, refused))
+    if (!read_pending(r, &pending, refused))
         return false;
-    if (!cb_uuid_parse(r->key, &command)) {
-        *refused = answer_refusal(400, "INVALID_DATA",
-                                  "of a pending booking the Idempotency-Key must be a UUID");
-        return false;
-    }
-    if (database_keep_approval(&s->approvals, process.text, command.text, &e))
+    roll decided = network_decide(s->network, &pending);
+    if (decided < ROLLS &&
+        (decided != ROLL_PENDING ||
+         database_keep_approval(&s->approvals, pending.process_id.text, pending.command_id.text, &e)))
         return true;
-    fprintf(stderr, "commandbus-simulator: keeping a pending approval: %s\n", e.message);
+    fprintf(stderr, "commandbus-simulator: keeping a pending approval: %s\n",
+            decided < ROLLS ? e.message : "out of memory");
     *refused = answer_refusal(503, "TRANS_ERROR", "a pending approval could not be kept");
     return false;
 }
@@ -67,7 +79,7 @@ static answer book(simulator *s, const request *r, roll rolled, const dice *d)
 
     snprintf(reference, sizeof reference, "RISK-%016llX",
              (unsigned long long)dice_number(&once, "risk"));
-    if (rolled == ROLL_PENDING && !keep(s, r, &refused))
+    if (rolled == ROLL_PENDING && !leave_pending(s, r, &refused))
         return refused;
     if (!bookings_add(&s->bookings[API_RISK], r->key, reference, statuses[rolled]))
         return answer_refusal(503, "TRANS_ERROR", "out of memory");

@@ -74,8 +74,9 @@ static const char *run_here(const here *h, const cb_process_types *types, const 
     cb_run_result result;
     cb_error e;
 
+    /* lease_no: the first is ours, and any other is somebody's who took it over. */
     if (!cb_process_read(h->db, id->text, &claim, &e) || cb_process_claim_count(claim) != 1 ||
-        !cb_run_open(types, &run, &e))
+        cb_process_claim_at(claim, 0)->lease_no != 1 || !cb_run_open(types, &run, &e))
         return "EXECUTING";
     cb_run_process(run, cb_process_claim_at(claim, 0), &host, (void *)h, &result);
     if (result.lost || !settle(h, &result.settlement))
@@ -137,6 +138,24 @@ static bool may_run_here(cb_db *db, cb_error *e)
     if (cb_process_settle_each(db, "nobody", NULL, 0, NULL, e)) /* settles nothing, but asks */
         return true;
     return cb_fail_while(e, "starting a process here: within a transaction of yours use .deferred");
+}
+
+bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char *process_id,
+                           const char *leased_by, double lease_seconds, const char **status,
+                           cb_error *e)
+{
+    here h = { db, leased_by, lease_seconds > 0 ? lease_seconds : default_lease };
+    cb_uuid id;
+
+    if (!cb_uuid_parse(process_id, &id))
+        return cb_fail(e, CB_INVALID_DATA, "process_id is not a UUID: '%.80s'", process_id);
+    if (!may_run_here(db, e))
+        return false;
+    const char *how = run_here(&h, types, &id);
+    if (status)
+        *status = how;
+    return strcmp(how, "EXECUTING") != 0 ||
+           cb_fail(e, CB_AGAIN, "process %s is left to the workers", process_id);
 }
 
 bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char *type,

@@ -20,6 +20,20 @@ bool type_is_name(const char *name)
     return true;
 }
 
+bool type_has_needs(const cb_fields *fields, const char *needs)
+{
+    for (const char *at = needs; at && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " "), i = 0;
+        while (fields && i < fields->n_fields &&
+               (strlen(fields->fields[i].name) != n || strncmp(fields->fields[i].name, at, n) != 0))
+            i++;
+        if (!fields || i == fields->n_fields)
+            return false;
+        at += n;
+    }
+    return true;
+}
+
 static bool check_responses(const cb_process_type *type, cb_error *e)
 {
     if (type->n_responses > 0 && !type->responses)
@@ -34,6 +48,24 @@ static bool check_responses(const cb_process_type *type, cb_error *e)
                 return cb_fail(e, CB_MISUSE, "process type '%s' has response '%s' twice",
                                type->name, r->name);
         }
+    }
+    return true;
+}
+
+static bool check_payloads(const cb_process_type *type, cb_error *e)
+{
+    for (size_t i = 0; i < type->n_payloads; i++) {
+        const cb_response_payload *p = &type->payloads[i];
+        if (!p->response || !type_response(type, p->response) || !p->fields)
+            return cb_fail(e, CB_MISUSE, "payload %zu of process type '%s' lacks its %s", i + 1,
+                           type->name, p->fields ? "response" : "fields");
+        if (!cb_fields_check(p->fields, e))
+            return cb_fail_while(e, "checking response '%s' of process type '%s'", p->response,
+                                 type->name);
+        if (!type_has_needs(p->fields, p->needs))
+            return cb_fail(e, CB_MISUSE,
+                           "response '%s' of process type '%s' needs a field that it does not have",
+                           p->response, type->name);
     }
     return true;
 }
@@ -69,8 +101,92 @@ static bool check_type(const cb_process_type *type, cb_error *e)
                        type->version);
     if (!cb_fields_check(type->state, e))
         return cb_fail_while(e, "checking the state of process type '%s'", type->name);
-    return check_redact(type, e) && check_responses(type, e) &&
+    return check_redact(type, e) && check_responses(type, e) && check_payloads(type, e) &&
            (!type->manager || manager_check(type, e));
+}
+
+/* ---- which responses a type takes, for the database to refuse others ---- */
+
+/* What commandbus.fits_field calls them; ? admits null. A type that is not here admits anything. */
+static const char *const kinds_of_fields[] = {
+    [CB_BOOL] = "boolean",    [CB_INT] = "integer", [CB_INT32] = "integer", [CB_DOUBLE] = "number",
+    [CB_TEXT] = "text?",      [CB_UUID] = "uuid?",  [CB_TIME] = "text?",    [CB_MONEY] = "object?",
+    [CB_DECIMAL] = "decimal", [CB_DATE] = "text?",
+};
+
+/* Of an enum that is needed the first name, which is what it is without being said, is no answer. */
+static json_object *describe_field(const cb_field *field, bool is_needed)
+{
+    const char *kind =
+        (size_t)field->type < CB_COUNT(kinds_of_fields) ? kinds_of_fields[field->type] : NULL;
+
+    if (field->type != CB_ENUM)
+        return json_object_new_string(kind ? kind : "any");
+    json_object *names = json_object_new_array();
+    for (size_t i = is_needed; field->names[i]; i++)
+        json_object_array_add(names, json_object_new_string(field->names[i]));
+    return names;
+}
+
+static json_object *split_words(const char *words)
+{
+    json_object *list = json_object_new_array();
+
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        json_object_array_add(list, json_object_new_string_len(at, (int)n));
+        at += n;
+    }
+    return list;
+}
+
+static bool is_word_of(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = words; at && *at; at += strspn(at, " ")) {
+        if (strcspn(at, " ") == n && strncmp(at, word, n) == 0)
+            return true;
+        at += strcspn(at, " ");
+    }
+    return false;
+}
+
+static void describe_response(json_object *all, const char *name, const cb_fields *payload,
+                              const char *needs)
+{
+    json_object *one = json_object_new_object();
+
+    json_object_object_add(all, name, one);
+    if (!payload)
+        return;
+    json_object *fields = json_object_new_object();
+    json_object_object_add(one, "fields", fields);
+    for (size_t i = 0; i < payload->n_fields; i++)
+        json_object_object_add(
+            fields, payload->fields[i].name,
+            describe_field(&payload->fields[i], is_word_of(needs, payload->fields[i].name)));
+    if (needs && *needs)
+        json_object_object_add(one, "needs", split_words(needs));
+}
+
+/* malloc'd; NULL without memory. */
+static char *describe_responses(const cb_process_type *type)
+{
+    OWNED(json_object) all = json_object_new_object();
+
+    for (size_t i = 0; i < type->n_responses; i++)
+        describe_response(all, type->responses[i].name, NULL, NULL);
+    for (size_t i = 0; i < type->n_payloads; i++)
+        describe_response(all, type->payloads[i].response, type->payloads[i].fields,
+                          type->payloads[i].needs);
+    for (size_t i = 1; type->manager && i < type->manager->n_steps; i++) {
+        const cb_manager_step *s = &type->manager->steps[i];
+        if (s->response)
+            describe_response(all, s->response, s->reply, s->needs);
+    }
+    const char *text = all ? json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN) : NULL;
+    return text ? strdup(text) : NULL;
 }
 
 /* NULL for the one of all types. */
@@ -85,8 +201,8 @@ static const cb_type_setting *setting_of(const cb_type_setting *settings, size_t
     return NULL;
 }
 
-static void add(cb_process_types *all, const cb_process_type *type, const cb_type_setting *setting,
-                const cb_type_setting *common)
+static bool add(cb_process_types *all, const cb_process_type *type, const cb_type_setting *setting,
+                const cb_type_setting *common, cb_error *e)
 {
     all->entries[all->n] = (type_entry){ type, setting, common };
     all->kinds[all->n] = (cb_process_kind){
@@ -96,8 +212,10 @@ static void add(cb_process_types *all, const cb_process_type *type, const cb_typ
         .step_based = type->manager != NULL,
         .redact = type->redact,
         .reply_queue = setting && setting->reply_queue ? setting->reply_queue : type->reply_queue,
+        .responses = describe_responses(type),
     };
-    all->n++;
+    return all->kinds[all->n++].responses ||
+           cb_fail(e, CB_MEMORY, "no memory for process type '%s'", type->name);
 }
 
 bool cb_process_types_open(const cb_process_type *const *types, size_t n,
@@ -120,8 +238,9 @@ bool cb_process_types_open(const cb_process_type *const *types, size_t n,
             return false;
         if (types_find(all, types[i]->name))
             return cb_fail(e, CB_MISUSE, "process type '%s' is there twice", types[i]->name);
-        add(all, types[i], setting_of(settings, n_settings, types[i]->name),
-            setting_of(settings, n_settings, NULL));
+        if (!add(all, types[i], setting_of(settings, n_settings, types[i]->name),
+                 setting_of(settings, n_settings, NULL), e))
+            return false;
     }
     *ret = cb_process_types_take(&all);
     return true;
@@ -131,6 +250,8 @@ void cb_process_types_free(cb_process_types *types)
 {
     if (!types)
         return;
+    for (size_t i = 0; i < types->n; i++)
+        free((char *)types->kinds[i].responses);
     free(types->entries);
     free(types->kinds);
     free(types);

@@ -29,6 +29,8 @@ cb_deadline_action type_deadline_action(const type_entry *entry, const void *sta
 const char *type_reply_status(const cb_process_type *type);
 /* A letter, then letters, digits, _ . -, 100 at most. */
 bool type_is_name(const char *name);
+/* Whether each of `needs` (words, or NULL) is one of the fields. */
+bool type_has_needs(const cb_fields *fields, const char *needs);
 cb_response_fn *type_response(const cb_process_type *type, const char *name);
 
 /* ---- manager_check.c ---- */

@@ -157,8 +157,8 @@ Test(process_claim, takes_the_longest_due_first_and_no_more_than_asked) /* DESIG
 
 Test(process_claim, of_several_types_starves_none_and_keeps_to_the_quantity) /* DESIGN 8.7 */
 {
-    static const cb_process_kind kinds[] = { { "Pay", "payments", 1, false, NULL, NULL },
-                                             { "Rare", "payments", 1, false, NULL, NULL } };
+    static const cb_process_kind kinds[] = { { "Pay", "payments", 1, false, NULL, NULL, NULL },
+                                             { "Rare", "payments", 1, false, NULL, NULL, NULL } };
     rig r = open_rig();
     cb_error e = { 0 };
     size_t rounds = 0, n = 0;
@@ -180,9 +180,9 @@ Test(process_claim, of_several_types_starves_none_and_keeps_to_the_quantity) /* 
 
 Test(process_claim, leaves_types_and_versions_that_the_caller_has_not) /* STP.13, DESIGN 4 skew */
 {
-    static const cb_process_kind other = { "Other", "payments", 9, false, NULL, NULL };
-    static const cb_process_kind old = { "Pay", "payments", 1, false, NULL, NULL };
-    static const cb_process_kind new = { "Pay", "payments", 2, false, NULL, NULL };
+    static const cb_process_kind other = { "Other", "payments", 9, false, NULL, NULL, NULL };
+    static const cb_process_kind old = { "Pay", "payments", 1, false, NULL, NULL, NULL };
+    static const cb_process_kind new = { "Pay", "payments", 2, false, NULL, NULL, NULL };
     rig r = open_rig();
     cb_process_look look;
     cb_uuid id = pay_start(r.db);
@@ -202,7 +202,7 @@ Test(process_claim, leaves_types_and_versions_that_the_caller_has_not) /* STP.13
 
 Test(process_claim, waits_for_timers_on_the_clock_that_tests_move) /* STP.15 */
 {
-    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     rig r = open_rig();
     cb_process_look look;
     cb_uuid id = pay_start(r.db), idle = pay_start(r.db);
@@ -226,7 +226,7 @@ Test(process_claim, waits_for_timers_on_the_clock_that_tests_move) /* STP.15 */
 
 Test(process_claim, of_a_moved_clock_takes_no_lease_that_is_alive) /* DESIGN 2 clock */
 {
-    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     rig r = open_rig();
     cb_process_look look;
 
@@ -256,7 +256,7 @@ Test(process_claim, takes_over_an_expired_lease_under_a_new_fence) /* DESIGN 2 l
 
 Test(process_claim, gives_holders_one_vt_after_the_servers_start) /* DESIGN 2 leases */
 {
-    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     rig r = open_rig();
     cb_process_look look;
     cb_error e = { 0 };
@@ -342,7 +342,7 @@ static void settle_by_hand(PGconn *sql, const cb_process_row *row)
 
 static void claim_often(cb_db *db, race *t, size_t i)
 {
-    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     cb_process_claim_options options = { .worker = i == 2 ? "a" : "b",
                                          .kinds = &pay,
                                          .n_kinds = 1 };
@@ -412,7 +412,7 @@ typedef struct {
 
 static void claim_all(size_t i, void *arg)
 {
-    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     cb_process_claim_options options = { .worker = "w", .kinds = &pay, .n_kinds = 1 };
     crowd *c = arg;
     cb_db *db = NULL;

@@ -3,7 +3,7 @@
 #include "pay.h"
 #include "wait.h"
 
-static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL };
+static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
 
 static rig open_rig(void)
 {
@@ -148,7 +148,7 @@ Test(process_lease,
 
 Test(process_lease, of_other_types_is_not_released) /* DESIGN 2 connections */
 {
-    static const cb_process_kind other = { "Other", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind other = { "Other", "payments", 1, false, NULL, NULL, NULL };
     rig r = open_rig();
     size_t released = 1;
     cb_error e = { 0 };

@@ -29,7 +29,7 @@ static void fill(rig *r, cb_uuid id, int n, int bytes)
 
 static cb_process_claim *claim(rig *r, int quantity, int64_t bytes, cb_process_look *look)
 {
-    static const cb_process_kind kind = { "Pay", "payments", 1, false, NULL, NULL };
+    static const cb_process_kind kind = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     cb_process_claim_options options = {
         .worker = "w", .kinds = &kind, .n_kinds = 1, .claim_bytes = bytes
     };

@@ -49,7 +49,7 @@ Test(process_type, of_another_domain_or_model_or_without_sense_is_refused) /* ST
 
     pay_register(bus.db);
     expect_error(CB_INVALID_OPERATION, cb_process_register(bus.db, &elsewhere, 1, &e), e);
-    elsewhere = (cb_process_kind){ "Pay", "payments", 9, true, NULL, NULL };
+    elsewhere = (cb_process_kind){ "Pay", "payments", 9, true, NULL, NULL, NULL };
     expect_error(CB_INVALID_OPERATION, cb_process_register(bus.db, &elsewhere, 1, &e), e);
     expect_sqlstate(bus.conn, "CB010", "SELECT commandbus.register_process_type('1Pay', 'fx', 1)");
     expect_sqlstate(bus.conn, "CB010", "SELECT commandbus.register_process_type(NULL, 'fx', 1)");

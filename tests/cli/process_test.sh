@@ -349,6 +349,33 @@ test_respond_brings_a_response_once() {
     says 'NAME is missing'
 }
 
+# Issue 15.7: "accepted" is said of what the type takes, and of nothing else.
+test_respond_refuses_what_the_type_does_not_take() {
+    local id before
+    sql "SELECT commandbus.register_process_type('Desk', 'payments', 1, responses => '{\"verdict\": {\"fields\":
+             {\"status\": [\"APPROVED\", \"DECLINED\"], \"reason\": \"text?\", \"score\": \"integer\"}, \"needs\": [\"status\"]}}')" >/dev/null
+    exits 0 process start Desk
+    id=$(cat "$work/out")
+    before=$(sql 'SELECT count(*) FROM commandbus.process_inbox')
+    exits 1 process respond "$id" verdct --payload '{"status": "APPROVED"}'
+    says "process type Desk takes no response 'verdct'"
+    says 'It takes verdict'
+    exits 1 process respond "$id" verdict --payload '{"status": "PERHAPS"}'
+    says "field 'status' of response verdict must be APPROVED or DECLINED"
+    exits 1 process respond "$id" verdict --payload '{"status": "APPROVED", "score": 1.5}'
+    says "field 'score' of response verdict must be integer"
+    exits 1 process respond "$id" verdict --payload '{"statsu": "APPROVED"}'
+    says "response verdict has no field 'statsu'"
+    says 'It has reason, score, status'
+    exits 1 process respond "$id" verdict
+    says 'response verdict needs status'
+    exits 1 process respond "$id" verdict --payload '{"reason": null}' --json
+    refused INVALID_DATA
+    same "$(sql 'SELECT count(*) FROM commandbus.process_inbox')" "$before" responses
+    exits 0 process respond "$id" verdict --payload '{"status": "APPROVED", "reason": null, "score": 7}'
+    prints '^accepted$'
+}
+
 inbox() { sql "SELECT name || ' ' || (payload ->> '$2') FROM commandbus.process_inbox WHERE process_id = '$1' AND kind = 'OPERATOR'"; }
 
 # STP.12: audited, only from WAITING_FOR_TSQ, one request at a time.

@@ -25,6 +25,63 @@ test_payments_go_from_the_api_to_complete() {
     stop_worker api
 }
 
+# Issue 15.6, SIM.1: how the world behaves is said for each batch, or payment, and reaches the simulator with it.
+test_two_batches_with_different_behaviours_run_side_by_side() {
+    local good bad
+    ask_batch() { http_ask api POST /api/payments/batch "$(jq -cn --argjson p "$(payment)" "$1")"; expect_http 202; }
+    prepare
+    start_simulator
+    start_ready api --set handlers.payments.simulation=true
+    ask_batch '{payments: [range(8) | $p], behaviour: {awaitL3: {failBusinessRulePct: 100}}}'
+    bad=$(field .batchId)
+    ask_batch '{behaviour: {bookRisk: {pendingPct: 100}, awaitRiskApproval: {maxDurationMs: 50}}, payments: ([range(6) | $p] +
+        [$p | .behaviour = {bookFx: {failBusinessRulePct: 100}}] + [$p | .behaviour = {bookRisk: {pendingPct: 100}, awaitRiskApproval: {failBusinessRulePct: 100}}])}'
+    good=$(field .batchId)
+    wait_until "(SELECT count(*) FROM commandbus.process WHERE status IN ('COMPLETED', 'COMPENSATED')) = 16" 90
+    same "$(sql "SELECT string_agg(n || ' ' || status || coalesce(' ' || error_code, ''), ', ' ORDER BY status, error_code)
+                 FROM (SELECT status, error_code, count(*) AS n FROM commandbus.process WHERE batch_id = '$bad' GROUP BY 1, 2) s")" '8 COMPENSATED L3_ERROR'
+    same "$(sql "SELECT string_agg(n || ' ' || status || coalesce(' ' || error_code, ''), ', ' ORDER BY status, error_code)
+                 FROM (SELECT status, error_code, count(*) AS n FROM commandbus.process WHERE batch_id = '$good' GROUP BY 1, 2) s")" \
+        '1 COMPENSATED BIZ_ERROR, 1 COMPENSATED RISK_DECLINED, 6 COMPLETED'
+    same "$(sql "SELECT count(*) FROM commandbus.process WHERE state ->> 'riskDecision' = 'APPROVED'")" 6 'simulated approvals'
+    same "$(sql 'SELECT count(*) FROM payments.pending_approval')" 0 'approvals for persons'
+    http_ask api POST /api/payments "$(payment '.behaviour = {bookRsk: {}}')"
+    expect_http 422 .error INVALID_BEHAVIOUR
+    http_ask api POST /api/payments "$(payment '.behaviour = {bookFx: {failTransientPct: 60, timeoutPct: 50}}')"
+    expect_http 422 .message 'the percentages of bookFx add up to 110'
+    http_ask api POST /api/payments "$(payment '.behaviour = {bookFx: {minDurationMs: 5}}')"
+    expect_http 422 .error INVALID_BEHAVIOUR
+    stop_worker api
+}
+
+# Issue 15.6: the wait for L4 is the one that says nothing, so the deployment decides.
+test_the_wait_for_l4_is_the_types_default_and_can_be_configured() {
+    prepare
+    start_simulator
+    behave network-L4 '{"timeout": 100}'
+    start_ready api --set processes.PaymentStep.default-wait-timeout=10h
+    submit slow
+    expect_http 202
+    wait_until "(SELECT current_wait FROM commandbus.process) = 'awaitL4'" 60
+    same "$(sql "SELECT next_wait_timeout_at - now() BETWEEN '9h' AND '10h' FROM commandbus.process")" t 'times out in 10 hours'
+    stop_worker api
+}
+
+# Issue 15.6: what S4 sends, to the letter.
+test_the_commands_of_s4_are_taken_as_they_are_written() {
+    prepare
+    start_simulator
+    start_ready api
+    "$COMMANDBUS_BIN" send fx BookFx --quiet --data '{"processId": "00000000-0000-4000-8000-000000000001", "stepName": "bookFx",
+        "amount": 1250.10, "fromCurrency": "EUR", "toCurrency": "USD"}' >/dev/null
+    "$COMMANDBUS_BIN" send risk BookRisk --quiet --data '{"processId": "00000000-0000-4000-8000-000000000001", "stepName": "bookRisk",
+        "amount": 1250.10, "currency": "EUR", "debitAccount": "ACC-1", "creditAccount": "ACC-2"}' >/dev/null
+    wait_until "(SELECT count(*) FROM commandbus.command_metadata WHERE status NOT IN ('PENDING', 'IN_PROGRESS')) = 2" 60
+    same "$(sql "SELECT string_agg(command_type || ' ' || status, ', ' ORDER BY command_type) FROM commandbus.command_metadata")" \
+        'BookFx COMPLETED, BookRisk COMPLETED'
+    stop_worker api
+}
+
 # SIM.3: the two other ways to pay, as real.
 test_the_workflow_and_the_manager_pay_too() {
     local state

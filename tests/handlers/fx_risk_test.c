@@ -243,7 +243,18 @@ Test(fx_risk, bad_input_is_refused_before_anybody_is_called)
         const char *type, *data, *outcome;
     } cases[] = {
         { "BookFx", "{}", "PERMANENT INVALID_DATA" },
-        { "BookFx", FX("12.5", "\"EUR\"", "\"USD\"", "\"2099-01-01\""), "PERMANENT INVALID_DATA" },
+        { "BookFx", FX("true", "\"EUR\"", "\"USD\"", "\"2099-01-01\""), "PERMANENT INVALID_DATA" },
+        { "BookFx", FX("12.505", "\"EUR\"", "\"USD\"", "\"2099-01-01\""),
+          "PERMANENT INVALID_AMOUNT" },
+        { "BookFx", FX("1e2", "\"EUR\"", "\"USD\"", "\"2099-01-01\""), "PERMANENT INVALID_AMOUNT" },
+        { "BookFx", FX("\"1\"", "\"EUR\"", "\"USD\"", "7"), "PERMANENT INVALID_DATA" },
+        { "BookFx",
+          FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-01-01\", \"behaviour\": \"a text\""),
+          "PERMANENT INVALID_DATA" },
+        { "BookFx",
+          FX("\"1\"", "\"EUR\"", "\"USD\"",
+             "\"2099-01-01\", \"behaviour\": {\"bookFx\": \"caf\u00e9\"}"),
+          "PERMANENT INVALID_DATA" },
         { "BookFx", FX("null", "\"EUR\"", "\"USD\"", "\"2099-01-01\""), "PERMANENT INVALID_DATA" },
         { "BookFx", FX("\"1\"", "\"EUR\"", "[]", "\"2099-01-01\""), "PERMANENT INVALID_DATA" },
         { "BookFx", FX("\"1\"", "\"EUX\"", "\"USD\"", "\"2099-01-01\""),
@@ -342,5 +353,44 @@ Test(fx_risk, settings_are_checked_at_the_start)
         cb_error e = { 0 };
         cr_expect_not(cb_set_load_with(getenv("COMMANDBUS_MODULES_DIR"), "fx", &config, &set, &e));
         cr_expect(strstr(e.message, cases[i].says), "%s", e.message);
+    }
+}
+
+/* Issue 15.6: S4's literal payload, whose amount is a number and which knows no value date. */
+Test(fx_risk, the_payloads_of_s4_are_taken_to_the_letter)
+{
+    api_run fx = api_do_once("BookFx", "{\"processId\": \"00000000-0000-4000-8000-000000000001\", "
+                                       "\"stepName\": \"bookFx\", \"amount\": 100.10, "
+                                       "\"fromCurrency\": \"EUR\", \"toCurrency\": \"USD\"}");
+    cr_expect_str_eq(fx.outcome, "SUCCESS", "%s: %s", fx.outcome, fx.message);
+
+    api_run risk =
+        api_do_once("BookRisk", "{\"processId\": \"00000000-0000-4000-8000-000000000001\", "
+                                "\"stepName\": \"bookRisk\", \"amount\": 100.10, "
+                                "\"currency\": \"EUR\", \"debitAccount\": \"A\", "
+                                "\"creditAccount\": \"B\"}");
+    cr_expect_str_eq(risk.outcome, "SUCCESS", "%s: %s", risk.outcome, risk.message);
+}
+
+/* Issue 15.6, SIM.1: what a payment brings counts for its own calls, and for the step that it names. */
+Test(fx_risk, a_behaviour_travels_to_the_simulator_with_the_command)
+{
+#define BEHAVING(said)                             \
+    FX("\"1\"", "\"EUR\"", "\"USD\"",              \
+       "\"2099-01-01\", \"behaviour\": {" said "}")
+    static const struct {
+        const char *data, *outcome;
+    } cases[] = {
+        { BEHAVING("\"bookFx\": {\"failBusinessRulePct\": 100}"), "BUSINESS_RULE BIZ_ERROR" },
+        { BEHAVING("\"bookFx\": {\"failPermanentPct\": 100}"), "PERMANENT PERM_ERROR" },
+        { BEHAVING("\"bookRisk\": {\"failPermanentPct\": 100}"), "SUCCESS" },
+        { BEHAVING("\"bookFx\": {\"failPermanentPct\": 101}"), "PERMANENT INVALID_DATA" },
+        { BEHAVING("\"bookFx\": {}, \"teaTime\": {}"), "PERMANENT INVALID_DATA" },
+    };
+
+    for (size_t i = 0; i < CB_COUNT(cases); i++) {
+        api_run run = api_do_once("BookFx", cases[i].data);
+        cr_expect_str_eq(run.outcome, cases[i].outcome, "%s: %s, %s", cases[i].data, run.outcome,
+                         run.message);
     }
 }

@@ -41,8 +41,10 @@ static int submit(const char *key)
     char body[512];
 
     snprintf(body, sizeof body,
-             "{\"processId\": \"%s\", \"commandId\": \"%s\", \"amount\": \"10.00\", "
-             "\"currency\": \"EUR\", \"debitAccount\": \"A\", \"creditAccount\": \"B\", "
+             "{\"processId\": \"%s\", \"commandId\": \"%s\", \"creditAmount\": \"10.00\", "
+             "\"creditCurrency\": \"EUR\", \"debitAccount\": \"A\", \"creditAccount\": \"B\", "
+             "\"debitAmount\": \"10.00\", \"debitCurrency\": \"EUR\", "
+             "\"paymentId\": \"00000000-0000-4000-8000-000000000001\", "
              "\"valueDate\": \"2099-01-01\", \"executionModel\": \"PROCESS_STEP\"}",
              process.text, key);
     return simulator_try(&sim, &(simulator_call){ "POST", "/gateway/payments", key, NULL, body, 0 })
@@ -236,7 +238,8 @@ Test(network, chaos_is_one_ten_three_two_and_five_percent)
         bus.conn,
         "fx 1 10 3 2 5 0, fx-release 1 10 3 2 5 0, gateway 1 10 3 2 5 0, network 1 10 3 2 5 0, "
         "network-L1 1 10 3 2 5 0, network-L2 1 10 3 2 5 0, network-L3 1 10 3 2 5 0, "
-        "network-L4 1 10 3 2 5 0, risk 1 10 3 2 5 0, risk-release 1 10 3 2 5 0",
+        "network-L4 1 10 3 2 5 0, risk 1 10 3 2 5 0, risk-approval 0 0 0 0 100 0, "
+        "risk-release 1 10 3 2 5 0",
         "SELECT string_agg(concat_ws(' ', key, (value ->> 'failPermanent')::float8, "
         "(value ->> 'failTransient')::float8, (value ->> 'failBusinessRule')::float8, "
         "(value ->> 'timeout')::float8, (value ->> 'pending')::float8, "

@@ -41,7 +41,7 @@ static const char *submit(const char *key, const char *day)
         .body = body, .db = s.rig.db, .types = s.kit.types, .header = key_header, .arg = (void *)key
     };
 
-    payer_route("POST")(&request, &answer);
+    payer_route("POST", "/api/payments")(&request, &answer);
 
     if (!json_object_object_get_ex(answer.body, "error", &said))
         json_object_object_get_ex(answer.body, "status", &said);

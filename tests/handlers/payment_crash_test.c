@@ -85,7 +85,7 @@ static cb_uuid begin(const char *type)
     free(
         test_value(s.rig.sql,
                    "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'USD', "
-                   "'2099-01-05', '4 hours')",
+                   "'2099-01-05', NULL)",
                    id.text, NULL));
     cr_assert(
         cb_process_request_start(s.rig.db, type,

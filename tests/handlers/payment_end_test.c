@@ -26,7 +26,7 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
 
     expect_value(s.rig.sql, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
-                 "'2099-01-05', '4 hours')",
+                 "'2099-01-05', NULL)",
                  id.text);
     expect_payment(&s, "DRAFT", id);
     free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
@@ -61,7 +61,7 @@ static cb_uuid approved(const char *type, const char *deadline)
 
     expect_value(s.rig.sql, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
-                 "'2099-01-05', '4 hours')",
+                 "'2099-01-05', NULL)",
                  id.text);
     free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
     cr_assert(cb_process_request_start(s.rig.db, type, facts, &options, &id, &e), "%s", e.message);
@@ -89,7 +89,7 @@ Test(payment_end, past_its_deadline_before_the_first_step_it_is_cancelled)
 }
 
 /* SIM.4: PROCESSING, and the step that owes CANCELLED has no end. */
-Test(payment_end, canceled_after_its_first_step_failed_it_is_failed)
+Test(payment_end, canceled_after_its_first_step_failed_it_is_cancelled)
 {
     for (int undo = 0; undo <= 1; undo++) {
         for (size_t i = 0; i < 2; i++) {
@@ -103,13 +103,13 @@ Test(payment_end, canceled_after_its_first_step_failed_it_is_failed)
             payer_cancel(&s, id, undo);
 
             expect_status(&s, "CANCELED CANCELED", id);
-            expect_payment(&s, "FAILED", id);
+            expect_payment(&s, "CANCELLED", id);
         }
         cb_uuid id = approved("PaymentManager", NULL);
         stage_go(&s);
         payer_serve(&s, "payments", "UpdatePaymentStatus", CB_PERMANENT, NULL, "EFFECT_FAILED");
         payer_cancel(&s, id, undo);
-        expect_payment(&s, "FAILED", id);
+        expect_payment(&s, "CANCELLED", id);
     }
 }
 
@@ -135,8 +135,8 @@ Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
 
     payer_cancel(&s, id, false);
 
-    expect_payment(&s, "FAILED", id);
-    expect_state(&s, "FAILED", id, "status");
+    expect_payment(&s, "CANCELLED", id);
+    expect_state(&s, "CANCELLED", id, "status");
 }
 
 /* Not even its state can be read: it is canceled all the same, and so is the payment. */
@@ -154,7 +154,7 @@ Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
     payer_cancel(&s, id, false);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "FAILED", id);
+    expect_payment(&s, "CANCELLED", id);
 }
 
 /* A step that was slow, and whose process ended meanwhile elsewhere, makes no payment that nobody pays. */
@@ -208,7 +208,7 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
     cb_error e;
     expect_value(s.rig.sql, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 1.00, 'EUR', 'EUR', "
-                 "'2099-01-05', '4 hours')",
+                 "'2099-01-05', NULL)",
                  id.text);
 
     cr_assert(cb_process_request_start(s.rig.db, "PaymentStep", facts, &options, &id, &e), "%s",
@@ -219,7 +219,7 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
     expect_payment(&s, "DRAFT", id);
     expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
     payer_cancel(&s, id, true);
-    expect_payment(&s, "FAILED", id);
+    expect_payment(&s, "CANCELLED", id);
 }
 
 /* Section 8.8: whoever knows the id of a payment to come cannot take it. */

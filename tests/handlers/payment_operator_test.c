@@ -120,7 +120,7 @@ Test(payment_operator, a_booking_completed_by_hand_needs_its_reference)
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
     payer_cancel(&s, id, false);
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "FAILED", id);
+    expect_payment(&s, "CANCELLED", id);
 }
 
 /* Nobody has received it: nobody is to. */

@@ -118,6 +118,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s);
 
+    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_respond(&s, id, "approval", "{\"ok\":\"perhaps\"}");
     stage_respond(&s, id, "approval", "[1]");
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"nobody\"}"); /* update_state says no */
@@ -217,5 +218,29 @@ Test(manager_response, for_a_process_that_has_ended_is_recorded_and_told) /* STP
     expect_status(&s, "COMPLETED", id);
     expect_told(&s, "1", id, "LATE_ASYNC_RESPONSE");
     expect_state(&s, "reserve charge ship", id, "trail");
+    stage_close(&s);
+}
+
+/* Issue 15.7 */
+Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_is_brought)
+{
+    static const struct {
+        const char *payload, *why;
+    } cases[] = {
+        { "{\"ok\":\"perhaps\"}", "field 'ok' of response approval must be boolean" },
+        { "{\"ok\":true,\"bye\":\"ann\"}", "response approval has no field 'bye'" },
+        { "[1]", "the payload of response approval must be a JSON object, not array" },
+    };
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s);
+    bool accepted;
+
+    for (size_t i = 0; i < CB_COUNT(cases); i++) {
+        cb_error e = { 0 };
+        cr_expect_not(cb_process_respond(s.rig.db, id.text, "approval", cases[i].payload, NULL,
+                                         &accepted, &e));
+        cr_expect_str_eq(e.message, cases[i].why);
+    }
+    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }

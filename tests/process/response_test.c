@@ -170,6 +170,7 @@ Test(response, that_nobody_takes_is_kept_and_changes_nothing) /* STP.11 */
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Answers", "{\"count\":4}");
 
+    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_go(&s);
     stage_respond(&s, id, "unheard-of", "{\"a\":1}");
     stage_respond(&s, id, "refused", "{\"b\":2}");
@@ -194,11 +195,30 @@ Test(response, that_nobody_takes_is_kept_and_changes_nothing) /* STP.11 */
     stage_close(&s);
 }
 
+/* Issue 15.7 */
+Test(response, of_a_name_that_the_type_does_not_take_is_refused_when_it_is_brought)
+{
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Answers", "{}");
+    bool accepted;
+    cb_error e = { 0 };
+
+    stage_go(&s);
+    cr_expect_not(cb_process_respond(s.rig.db, id.text, "unheard-of", "{}", NULL, &accepted, &e));
+
+    cr_expect_eq(e.code, CB_INVALID_NAME, "%s", e.message);
+    cr_expect_str_eq(e.message, "process type Answers takes no response 'unheard-of'");
+    cr_expect(strstr(e.hint, "It takes approve, "), "%s", e.hint);
+    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    stage_close(&s);
+}
+
 Test(response, after_the_end_is_applied_to_the_state_and_told_as_late) /* STP.11 */
 {
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Answers", "{\"approved\":true}");
 
+    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     char *ended = test_value(s.rig.sql, "SELECT completed_at FROM commandbus.process", NULL);

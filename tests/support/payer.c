@@ -42,15 +42,15 @@ void payer_close(stage *s)
     set = NULL;
 }
 
-cb_route_fn *payer_route(const char *method)
+cb_route_fn *payer_route(const char *method, const char *path)
 {
     const cb_module *m = cb_set_module(set);
 
     for (size_t i = 0; i < m->n_routes; i++) {
-        if (strcmp(m->routes[i].method, method) == 0)
+        if (strcmp(m->routes[i].method, method) == 0 && strcmp(m->routes[i].path, path) == 0)
             return m->routes[i].answer;
     }
-    cr_assert_fail("the payments set has no route of %s", method);
+    cr_assert_fail("the payments set has no route %s %s", method, path);
     return NULL;
 }
 
@@ -98,6 +98,18 @@ cb_uuid payer_submitted(stage *s, const char *to_currency, double deadline_secon
         payer_fx(s);
     payer_submit(s);
     return id;
+}
+
+const char *submission(const char *execution_model, cb_uuid id)
+{
+    static char text[400];
+
+    snprintf(text, sizeof text,
+             "creditAccount=ACC-2 creditAmount=108.37 creditCurrency=USD debitAccount=ACC-1 "
+             "debitAmount=100.00 debitCurrency=EUR executionModel=%s fxContractId=FX-1 "
+             "fxRate=1.0837 paymentId=%s valueDate=2099-01-05",
+             execution_model, id.text);
+    return text;
 }
 
 void payer_confirm(stage *s, cb_uuid id, int level, const char *payload)

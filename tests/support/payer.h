@@ -10,8 +10,8 @@
 stage payer_open(void);
 void payer_close(stage *s);
 
-/* The set's route of this method. */
-cb_route_fn *payer_route(const char *method);
+/* The set's route of this method and path. */
+cb_route_fn *payer_route(const char *method, const char *path);
 
 /* Starts a payment of 100.00 EUR to an account in this currency. Deadline in seconds; 0: none. Runs until it rests. */
 cb_uuid payer_start(stage *s, const char *type, const char *to_currency, double deadline_seconds);
@@ -36,6 +36,9 @@ cb_uuid payer_submitted(stage *s, const char *to_currency, double deadline_secon
 cb_uuid payer_confirmed(stage *s, const char *to_currency, int level);
 /* The network's answer; NULL: its reference. */
 void payer_confirm(stage *s, cb_uuid id, int level, const char *payload);
+
+/* The data of the SubmitPayment of 100.00 EUR in USD, as expect_data has it: all that S0 submits. Valid until the next call. */
+const char *submission(const char *execution_model, cb_uuid id);
 
 /* An operator's decision: retry, cancel, complete; then the process goes on. */
 void payer_retry(stage *s, cb_uuid id);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api_respond.h"
 #include "http_route.h"
 #include "misuse.h"
 
@@ -57,6 +58,9 @@ static bool overlaps(const char *a, const char *b)
     return !*a && !*b;
 }
 
+/* What the worker itself answers beside the routes of sets. */
+static const cb_module own = { .name = "worker", .routes = &api_respond_route, .n_routes = 1 };
+
 static bool add(api_table *table, const cb_module *module, const cb_route *route, cb_error *e)
 {
     if (http_route_find(route->path))
@@ -77,12 +81,16 @@ static bool add(api_table *table, const cb_module *module, const cb_route *route
 bool api_table_open(const cb_module *const *modules, size_t n, api_table **ret, cb_error *e)
 {
     OWNED(api_table) table = calloc(1, sizeof *table);
-    size_t most = 1;
+    size_t most = own.n_routes;
 
     for (size_t i = 0; i < n; i++)
         most += modules[i]->n_routes;
     if (!table || !(table->routes = calloc(most, sizeof *table->routes)))
         return cb_fail(e, CB_MEMORY, "out of memory");
+    for (size_t i = 0; i < own.n_routes; i++) {
+        if (!add(table, &own, &own.routes[i], e))
+            return false;
+    }
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < modules[i]->n_routes; k++) {
             if (!add(table, modules[i], &modules[i]->routes[k], e))
@@ -99,6 +107,11 @@ void api_table_free(api_table *table)
         return;
     free(table->routes);
     free(table);
+}
+
+bool api_table_needs_token(const cb_route *route)
+{
+    return route == &api_respond_route;
 }
 
 const cb_route *api_table_find(const api_table *table, const char *method, const char *path,

@@ -1,4 +1,4 @@
-/* The routes of the loaded sets: which one a request is for. Immutable once it is there. */
+/* The routes of the loaded sets, and of the worker itself: which one a request is for. Immutable once it is there. */
 #ifndef APP_API_TABLE_H
 #define APP_API_TABLE_H
 
@@ -24,5 +24,8 @@ DEFINE_OWNED(api_table, api_table_free)
  * that there are, "GET, POST". A path is matched as it came, decoded. */
 const cb_route *api_table_find(const api_table *table, const char *method, const char *path,
                                api_parts *parts, char *allowed, size_t size);
+
+/* Whether it is there only for callers with a token: where the configuration has none, for nobody. */
+bool api_table_needs_token(const cb_route *route);
 
 #endif

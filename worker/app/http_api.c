@@ -83,6 +83,11 @@ static enum MHD_Result begin(const http_api *h, struct MHD_Connection *connectio
                       "there are other methods here, see Allow", allow);
     if (!route)
         return refuse(connection, MHD_HTTP_NOT_FOUND, "NOT_FOUND", "there is nothing here", "");
+    /* Also on loopback: every login of the machine and every container of the pod is there, and the bus decides by login
+     * who may answer a process. */
+    if (!h->token && api_table_needs_token(route))
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "TOKEN_REQUIRED",
+                      "answers are taken from callers with a token only: set http.token-file", "");
     if (!h->source->is_ready(h->source->arg, reason, sizeof reason))
         return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "NOT_READY", reason, "");
     api_call *call = api_call_new(route, &parts);

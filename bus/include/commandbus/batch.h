@@ -28,6 +28,11 @@ typedef struct {
     const char *reply_to;       /* where the completion message goes [nowhere] */
     const char *batch_id;       /* [a new one] */
     const char *deadline;       /* of each process: a moment as PostgreSQL reads it [none] */
+    /* Of each process, n of them: its id [a new one], and its deadline (NULL: the one above) [that one]. */
+    const char *const *process_ids;
+    const char *const *deadlines;
+    const char *leased_by; /* the caller runs them itself: cb_process_run_leased [workers do] */
+    double lease_seconds;  /* with leased_by [30] */
     const size_t *lines;        /* where in a file each state stands: refusals then say "line 7" and
                                  not "state 7" */
     cb_send_progress *progress; /* [none]; false takes everything back: CB_AGAIN */

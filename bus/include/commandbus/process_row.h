@@ -18,6 +18,9 @@ typedef struct {
     const char *reply_queue; /* NULL: <domain>__replies */
     /* Fields whose values the views hide; ends with NULL. NULL: none. */
     const char *const *redact;
+    /* The responses that it takes: {"<name>": {"fields": {"<field>": "<kind>"}, "needs": […]}}, as commandbus.check_response
+     * reads it. Others are refused. NULL: nobody knows, any is kept. */
+    const char *responses;
 } cb_process_kind;
 
 /* Registers the types (and their reply queues). Refuses one that another domain has (CB_INVALID_OPERATION). */

@@ -25,6 +25,9 @@ CREATE TABLE commandbus.process_type (
     former_queues   text[]      NOT NULL DEFAULT '{}',
     -- Fields whose values people are not shown, wherever in the data of its processes they are.
     redact          text[]      NOT NULL DEFAULT '{}',
+    -- The responses that it takes, by name, each with what its payload may hold: see check_response. NULL: no worker has
+    -- said, and any is kept.
+    responses       jsonb       CHECK (jsonb_typeof(responses) = 'object'),
     registered_at   timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );

@@ -32,7 +32,8 @@ $$;
 
 -- Safe to repeat and to run from many workers at once; the highest version of all of them stays.
 CREATE FUNCTION commandbus.register_process_type(process_type text, domain text, version integer,
-    execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL, redact text[] DEFAULT '{}')
+    execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL, redact text[] DEFAULT '{}',
+    responses jsonb DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -52,16 +53,23 @@ BEGIN
     SELECT * INTO known FROM commandbus.process_type t WHERE t.process_type = register_process_type.process_type;
     -- Nearly always all is there, and nothing is written.
     IF NOT FOUND OR known.version < register_process_type.version OR known.reply_queue <> queue
-       OR (known.version = register_process_type.version AND NOT hidden <@ known.redact) THEN
-        INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue, redact)
+       OR (known.version = register_process_type.version AND NOT hidden <@ known.redact)
+       OR (known.version = register_process_type.version AND known.responses IS DISTINCT FROM
+           coalesce(known.responses || register_process_type.responses, register_process_type.responses, known.responses)) THEN
+        INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue, redact, responses)
         VALUES (register_process_type.process_type, register_process_type.domain,
-                register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue, hidden)
+                register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue, hidden,
+                register_process_type.responses)
         ON CONFLICT ON CONSTRAINT process_type_pkey DO UPDATE
         SET version = greatest(t.version, excluded.version), reply_queue = excluded.reply_queue, updated_at = now(),
             -- What is hidden is shown again only by a newer version, not by an older worker that starts.
             redact = CASE WHEN excluded.version > t.version THEN excluded.redact
                           WHEN excluded.version < t.version THEN t.redact
                           ELSE ARRAY(SELECT unnest(t.redact || excluded.redact) AS name GROUP BY name ORDER BY name) END,
+            -- Likewise what it takes: while two workers of one version run, what either of them takes is kept.
+            responses = CASE WHEN excluded.version > t.version THEN excluded.responses
+                             WHEN excluded.version < t.version THEN t.responses
+                             ELSE coalesce(t.responses || excluded.responses, excluded.responses, t.responses) END,
             former_queues = CASE WHEN t.reply_queue = excluded.reply_queue THEN t.former_queues
                                  ELSE array_append(array_remove(t.former_queues, t.reply_queue), t.reply_queue) END
         WHERE t.domain = excluded.domain AND t.execution_model = excluded.execution_model;
@@ -132,9 +140,11 @@ END
 $$;
 
 -- Many in one call, all of them or none; their ids in the order of the states. `labels` is what refusals call
--- the states, such as their lines in a file.
+-- the states, such as their lines in a file. Each may have an id and a deadline of its own; with leased_by the caller itself
+-- runs them, as in start_process.
 CREATE FUNCTION commandbus.start_processes(process_type text, states jsonb, deadline timestamptz DEFAULT NULL,
-    batch_id uuid DEFAULT NULL, labels text[] DEFAULT NULL)
+    batch_id uuid DEFAULT NULL, labels text[] DEFAULT NULL, process_ids uuid[] DEFAULT NULL,
+    deadlines timestamptz[] DEFAULT NULL, leased_by text DEFAULT NULL, lease_seconds double precision DEFAULT 30)
 RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
@@ -143,13 +153,22 @@ DECLARE
     moment        timestamptz := commandbus.now();
     wrong         record;
     ids           uuid[];
+    taken         uuid;
+    lease         interval;
 BEGIN
     IF states IS NULL OR jsonb_typeof(states) <> 'array' THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('states must be a JSON array of objects, not %s',
             coalesce(jsonb_typeof(states), 'null')), 'One object for each process; nothing was started.');
     ELSIF cardinality(labels) <> jsonb_array_length(states) THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'there must be one label for each state', 'Correct the call; nothing was started.');
-    ELSIF NOT isfinite(deadline) THEN
+    ELSIF cardinality(process_ids) <> jsonb_array_length(states) OR array_position(process_ids, NULL) IS NOT NULL
+          OR cardinality(deadlines) <> jsonb_array_length(states) THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'there must be one id and one deadline for each state, if there are any',
+                                  'Correct the call; nothing was started.');
+    ELSIF leased_by IS NOT NULL AND (leased_by <> '' AND lease_seconds > 0 AND lease_seconds <= 86400) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA', 'leased_by must be a name and lease_seconds 0 to 86400 (a day)',
+            'Correct the call; nothing was started.');
+    ELSIF NOT isfinite(deadline) OR 'infinity' = ANY (deadlines) OR '-infinity' = ANY (deadlines) THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'a deadline is a moment, not infinity', 'Leave it out for none; nothing was started.');
     END IF;
     -- The first that cannot be taken, if any.
@@ -166,29 +185,46 @@ BEGIN
         PERFORM commandbus.hold_batch(batch_id, 'PROCESS', known.domain);
     END IF;
 
+    IF leased_by IS NOT NULL THEN
+        lease := make_interval(secs => lease_seconds);
+    END IF;
+
     WITH item AS MATERIALIZED (
-        SELECT commandbus.new_id() AS id, s.state, s.ord FROM jsonb_array_elements(states) WITH ORDINALITY s(state, ord)
+        SELECT coalesce(process_ids[s.ord], commandbus.new_id()) AS id, s.state, s.ord, coalesce(deadlines[s.ord], deadline) AS until
+        FROM jsonb_array_elements(states) WITH ORDINALITY s(state, ord)
     ), started AS (
-        INSERT INTO commandbus.process (process_id, batch_id, wake_at, deadline_at, created_at, updated_at, content_bytes,
-            status, execution_model, domain, process_type, reply_queue, initial_state, state)
-        SELECT i.id, batch_id, moment, deadline, moment, moment, 2 * octet_length(i.state::text), 'PENDING', known.execution_model, known.domain,
-               known.process_type, known.reply_queue, i.state, i.state
+        INSERT INTO commandbus.process (process_id, batch_id, lease_no, lease_until, lease_owner, wake_at, deadline_at, created_at,
+            updated_at, content_bytes, status, execution_model, domain, process_type, reply_queue, initial_state, state)
+        SELECT i.id, batch_id, CASE WHEN lease IS NULL THEN 0 ELSE 1 END, statement_timestamp() + lease, leased_by,
+               moment + coalesce(lease, interval '0'), i.until, moment, moment, 2 * octet_length(i.state::text),
+               CASE WHEN lease IS NULL THEN 'PENDING'::commandbus.process_status ELSE 'EXECUTING' END,
+               known.execution_model, known.domain, known.process_type, known.reply_queue, i.state, i.state
         FROM item i
+        ON CONFLICT DO NOTHING
+        RETURNING process.process_id
     ), told AS (
-        INSERT INTO commandbus.process_event (process_id, event, db_user)
-        SELECT i.id, 'PROCESS_CREATED', session_user FROM item i
+        INSERT INTO commandbus.process_event (process_id, event, worker, db_user)
+        SELECT s.process_id, 'PROCESS_CREATED', leased_by, session_user FROM started s
     )
-    SELECT array_agg(i.id ORDER BY i.ord) INTO ids FROM item i;
-    IF ids IS NOT NULL THEN
+    SELECT array_agg(i.id ORDER BY i.ord),
+           (array_agg(i.id ORDER BY i.ord) FILTER (WHERE NOT EXISTS (SELECT FROM started s WHERE s.process_id = i.id)))[1]
+    INTO ids, taken FROM item i;
+    IF taken IS NOT NULL THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s exists already', taken),
+            'It was started before: commandbus process show ' || taken || '. Nothing was started.');
+    END IF;
+    IF ids IS NOT NULL AND lease IS NULL THEN
         PERFORM commandbus.wake_sleepers(known.domain || '__processes');
     END IF;
     RETURN QUERY SELECT unnest(ids);
 END
 $$;
 
--- A batch of processes, left to the workers. The deadline is that of each process.
+-- A batch of processes. The deadline is that of each process that has none of its own.
 CREATE FUNCTION commandbus.start_batch(process_type text, states jsonb, name text DEFAULT NULL, reply_to text DEFAULT NULL,
-    custom_data jsonb DEFAULT NULL, batch_id uuid DEFAULT NULL, deadline timestamptz DEFAULT NULL, labels text[] DEFAULT NULL)
+    custom_data jsonb DEFAULT NULL, batch_id uuid DEFAULT NULL, deadline timestamptz DEFAULT NULL, labels text[] DEFAULT NULL,
+    process_ids uuid[] DEFAULT NULL, deadlines timestamptz[] DEFAULT NULL, leased_by text DEFAULT NULL,
+    lease_seconds double precision DEFAULT 30)
 RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
@@ -201,7 +237,8 @@ BEGIN
     END IF;
     PERFORM commandbus.open_batch(id, 'PROCESS', known.domain, start_batch.name, start_batch.custom_data,
                                   start_batch.reply_to, 'start_processes');
-    PERFORM commandbus.start_processes(start_batch.process_type, states, deadline, id, labels);
+    PERFORM commandbus.start_processes(start_batch.process_type, states, deadline, id, labels, process_ids, deadlines, leased_by,
+                                       lease_seconds);
     RETURN id;
 END
 $$;
@@ -310,6 +347,74 @@ BEGIN
 END
 $$;
 
+-- Whether a value is what a field of a response takes: a kind ("text?", where ? admits null), or a list of texts, one of which
+-- it must be. Kinds that this version does not know admit anything.
+CREATE FUNCTION commandbus.fits_field(value jsonb, field jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN jsonb_typeof(field) = 'array' THEN jsonb_typeof(value) = 'string' AND field @> value
+        WHEN right(field #>> '{}', 1) = '?' AND value = 'null' THEN true
+        ELSE CASE rtrim(field #>> '{}', '?')
+            WHEN 'text' THEN jsonb_typeof(value) = 'string'
+            WHEN 'boolean' THEN jsonb_typeof(value) = 'boolean'
+            WHEN 'number' THEN jsonb_typeof(value) = 'number'
+            WHEN 'integer' THEN jsonb_typeof(value) = 'number' AND value::text ~ '^-?[0-9]{1,19}$'
+            WHEN 'decimal' THEN jsonb_typeof(value) = 'string' AND value #>> '{}' ~ '^-?[0-9]+([.][0-9]+)?$'
+            WHEN 'uuid' THEN jsonb_typeof(value) = 'string'
+                             AND value #>> '{}' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+            WHEN 'object' THEN jsonb_typeof(value) = 'object'
+            ELSE true
+        END
+    END
+$$;
+
+-- Refuses a response that the type does not take: a name that none of its code knows, a payload that does not fit the fields
+-- that its worker has registered. `responses` is {"<name>": {"fields": {"<field>": <kind>}, "needs": [one of these]}}; without
+-- fields any payload is kept, and the process's code decides when it runs.
+CREATE FUNCTION commandbus.check_response(process_type text, name text, payload jsonb) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    taken   jsonb := (SELECT t.responses FROM commandbus.process_type t WHERE t.process_type = check_response.process_type);
+    fields  jsonb := taken -> name -> 'fields';
+    needs   jsonb := taken -> name -> 'needs';
+    content jsonb := coalesce(payload, '{}');
+    wrong   record;
+BEGIN
+    IF taken IS NULL THEN
+        RETURN;
+    ELSIF NOT taken ? name THEN
+        PERFORM commandbus.refuse('INVALID_NAME', format('process type %s takes no response ''%s''', process_type, left(name, 80)),
+            CASE WHEN taken = '{}' THEN 'It takes none; nothing changed.'
+                 ELSE left('It takes ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(taken) k), 200)
+                      || '. Nothing changed.' END);
+    ELSIF fields IS NULL THEN
+        RETURN;
+    ELSIF jsonb_typeof(content) <> 'object' THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('the payload of response %s must be a JSON object, not %s', name,
+            jsonb_typeof(content)), 'Nothing changed.');
+    END IF;
+    -- Names and kinds only: a value may be an account number.
+    SELECT e.key, fields -> e.key AS field INTO wrong FROM jsonb_each(content) e
+    WHERE NOT fields ? e.key OR NOT commandbus.fits_field(e.value, fields -> e.key)
+    ORDER BY fields ? e.key, e.key LIMIT 1;
+    IF FOUND AND wrong.field IS NULL THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('response %s has no field ''%s''', name, left(wrong.key, 80)),
+            left('It has ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(fields) k), 200)
+            || '. Nothing changed.');
+    ELSIF FOUND THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('field ''%s'' of response %s must be %s', wrong.key, name,
+            CASE jsonb_typeof(wrong.field)
+                WHEN 'array' THEN (SELECT string_agg(v, ' or ') FROM jsonb_array_elements_text(wrong.field) v)
+                ELSE rtrim(wrong.field #>> '{}', '?') END), 'Nothing changed.');
+    ELSIF needs IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements_text(needs) n
+                                            WHERE coalesce(content -> n, 'null') <> 'null') THEN
+        PERFORM commandbus.refuse('INVALID_DATA', format('response %s needs %s', name,
+            (SELECT string_agg(n, ' or ') FROM jsonb_array_elements_text(needs) n)), 'Nothing changed.');
+    END IF;
+END
+$$;
+
 -- An asynchronous response: recorded in the order of arrival, applied by the process's next run. False when
 -- this response_id was there already.
 --
@@ -358,6 +463,7 @@ BEGIN
                        WHERE h.process_id = respond.process_id AND h.response_id = respond.response_id)) THEN
         RETURN false;
     END IF;
+    PERFORM commandbus.check_response(held.process_type, respond.name, respond.payload);
     IF EXISTS (SELECT FROM commandbus.process_inbox i WHERE i.process_id = respond.process_id AND i.seq <= held.inbox_seq - 9999)
        AND (SELECT count(*) FROM commandbus.process_inbox i WHERE i.process_id = respond.process_id) >= 10000 THEN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process %s has 10000 responses that no run has taken yet',

@@ -14,6 +14,7 @@ CREATE TABLE payments.payment (
     credit_currency text NOT NULL CHECK (credit_currency ~ '^[A-Z]{3}$'),
     value_date      date NOT NULL,
     cutoff_at       timestamptz, -- the deadline of the process; NULL: it has none
+    ended_as        text,        -- the status of the process at its end, for when retention has taken it
     created_at      timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
@@ -44,10 +45,12 @@ CREATE FUNCTION payments.end_with_process() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE payments.payment p
-    SET status = CASE NEW.status WHEN 'COMPLETED' THEN 'COMPLETE' WHEN 'COMPENSATED' THEN 'CANCELLED' ELSE 'FAILED' END,
-        updated_at = clock_timestamp()
-    WHERE p.process_id = NEW.process_id
-          AND CASE NEW.status WHEN 'COMPLETED' THEN p.status <> 'COMPLETE' ELSE p.status NOT IN ('CANCELLED', 'FAILED') END;
+    SET status = CASE WHEN NEW.status = 'COMPLETED' THEN 'COMPLETE'
+                      WHEN NEW.status = 'FAILED' AND p.status <> 'CANCELLED' THEN 'FAILED'
+                      WHEN p.status = 'FAILED' THEN 'FAILED' -- never a payment: workflow.c
+                      ELSE 'CANCELLED' END,
+        ended_as = NEW.status, updated_at = clock_timestamp()
+    WHERE p.process_id = NEW.process_id;
     RETURN NULL;
 END
 $$;
@@ -100,10 +103,10 @@ $$;
 
 -- Submitting, first half: a DRAFT, once for each process_id. verdict: NEW; SAME, it was there already, with these facts;
 -- ENDED, likewise, and it is at its end: its process may be gone, and no other is to be started; OTHER, with other facts;
--- PAST, the value date is (a day by UTC).
+-- PAST, the value date is (a day by UTC); LATE, the cut-off is. Without a cut-off it is four hours from now.
 CREATE FUNCTION payments.draft(
     process_id uuid, debit_account text, credit_account text, debit_amount numeric, debit_currency text,
-    credit_currency text, value_date date, cutoff interval,
+    credit_currency text, value_date date, cutoff timestamptz,
     OUT verdict text, OUT cutoff_at timestamptz
 ) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -114,12 +117,16 @@ BEGIN
     IF found.payment_id IS NULL AND draft.value_date < (commandbus.now() AT TIME ZONE 'UTC')::date THEN
         verdict := 'PAST';
         RETURN;
+    ELSIF found.payment_id IS NULL AND draft.cutoff <= commandbus.now() THEN
+        verdict := 'LATE';
+        RETURN;
     END IF;
     IF found.payment_id IS NULL THEN
         INSERT INTO payments.payment AS p (payment_id, process_id, status, debit_account, credit_account, debit_amount,
                                            debit_currency, credit_currency, value_date, cutoff_at)
         VALUES (draft.process_id, draft.process_id, 'DRAFT', draft.debit_account, draft.credit_account, draft.debit_amount,
-                draft.debit_currency, draft.credit_currency, draft.value_date, commandbus.now() + draft.cutoff)
+                draft.debit_currency, draft.credit_currency, draft.value_date,
+                coalesce(draft.cutoff, commandbus.now() + interval '4 hours'))
         ON CONFLICT DO NOTHING
         RETURNING 'NEW', p.cutoff_at INTO verdict, cutoff_at;
         IF verdict = 'NEW' THEN
@@ -134,9 +141,31 @@ BEGIN
               found.credit_currency, found.value_date)
              IS NOT DISTINCT FROM (draft.debit_account, draft.credit_account, draft.debit_amount, draft.debit_currency,
                                    draft.credit_currency, draft.value_date)
+             AND found.cutoff_at = coalesce(draft.cutoff, found.cutoff_at)
         THEN CASE WHEN found.status IN ('COMPLETE', 'FAILED', 'CANCELLED') THEN 'ENDED' ELSE 'SAME' END
         ELSE 'OTHER'
     END;
+END
+$$;
+
+-- The same for a list, in its order, and those that are new are APPROVED at once: their processes are started in this very
+-- transaction. {"processId", "debitAccount", …, "cutoff"} each.
+CREATE FUNCTION payments.draft_all(list jsonb) RETURNS TABLE (verdict text, cutoff_at timestamptz)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    one jsonb;
+BEGIN
+    FOR one IN SELECT p FROM jsonb_array_elements(draft_all.list) WITH ORDINALITY i(p, ord) ORDER BY ord LOOP
+        SELECT d.verdict, d.cutoff_at INTO verdict, cutoff_at
+        FROM payments.draft((one ->> 'processId')::uuid, one ->> 'debitAccount', one ->> 'creditAccount',
+                            (one ->> 'debitAmount')::numeric, one ->> 'debitCurrency', one ->> 'creditCurrency',
+                            (one ->> 'valueDate')::date, (one ->> 'cutoff')::timestamptz) d;
+        IF verdict = 'NEW' THEN
+            PERFORM payments.mark((one ->> 'processId')::uuid, (one ->> 'processId')::uuid, 'APPROVED');
+        END IF;
+        RETURN NEXT;
+    END LOOP;
 END
 $$;
 
@@ -145,8 +174,7 @@ CREATE FUNCTION payments.status_of(wanted uuid) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'processId', coalesce(p.process_id, m.process_id),
-        'status', coalesce(p.status::text, CASE m.status WHEN 'COMPLETE' THEN 'COMPLETED' WHEN 'CANCELLED' THEN 'COMPENSATED'
-                                                         WHEN 'FAILED' THEN 'FAILED' ELSE 'PENDING' END),
+        'status', coalesce(p.status::text, m.ended_as, 'PENDING'),
         'paymentStatus', m.status,
         'riskApproved', coalesce((p.state ->> 'riskApproved')::boolean, false),
         'l1Received', coalesce((p.state ->> 'l1Received')::boolean, false),
@@ -241,13 +269,13 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION payments.may_become, payments.mark, payments.end_with_process, payments.begin, payments.draft,
-    payments.status_of, payments.is_started, payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
+    payments.draft_all, payments.status_of, payments.is_started, payments.resolve_approval, payments.resolve_network_response FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA payments TO commandbus_worker, commandbus_operator, commandbus_monitor;
 GRANT SELECT, INSERT, UPDATE ON payments.payment TO commandbus_worker;
 GRANT SELECT, INSERT ON payments.pending_approval, payments.pending_network_response TO commandbus_worker;
 GRANT SELECT ON payments.payment, payments.pending_approval, payments.pending_network_response
     TO commandbus_operator, commandbus_monitor;
-GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.status_of,
-    payments.is_started TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION payments.may_become, payments.mark, payments.begin, payments.draft, payments.draft_all,
+    payments.status_of, payments.is_started TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION payments.resolve_approval, payments.resolve_network_response TO commandbus_operator;

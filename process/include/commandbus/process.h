@@ -201,10 +201,20 @@ typedef enum {
     CB_DEADLINE_FAIL,
 } cb_deadline_action;
 
+/* One of another name is refused when somebody brings it. */
 typedef struct {
     const char *name;
     cb_response_fn *take;
 } cb_response;
+
+/* What the payload of a response may hold: another field, or a value of another type, is refused when somebody brings it.
+ * Without one of these any payload is kept, and `take` decides when the process runs. */
+typedef struct {
+    const char *response;
+    const cb_fields *fields;
+    /* Fields of which one must be there, "reference error"; an enum's first name does not count. NULL: none. */
+    const char *needs;
+} cb_response_payload;
 
 /* What is left out takes its default in []. */
 typedef struct cb_process_type {
@@ -216,6 +226,8 @@ typedef struct cb_process_type {
     const cb_process_manager *manager; /* … a machine of steps: manager.h */
     const cb_response *responses; /* of execute(); a manager's are those that its steps wait for */
     size_t n_responses;
+    const cb_response_payload *payloads; /* of execute(); a manager's steps have theirs */
+    size_t n_payloads;
     /* What a permanent failure of this code is to this process, a step's or a command's [CB_PERMANENT]. A command
      * has its attempts in its domain: CB_TRANSIENT there is CB_FAILURE_EXHAUSTED. */
     cb_outcome (*classify)(const char *error_code);

@@ -119,6 +119,12 @@ CB_API bool cb_process_start_with(cb_db *db, const cb_process_types *types, cons
                                   const void *state, const cb_start_options *options, cb_uuid *id,
                                   const char **status, cb_error *e) CB_NODISCARD;
 
+/* Runs a process here that was started leased by this caller (cb_start_batch, .leased_by) until it is done or suspended. *status,
+ * unless NULL, is how it went (static storage). False: the lease is over, a worker has it. Not within a transaction. */
+CB_API bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char *process_id,
+                                  const char *leased_by, double lease_seconds, const char **status,
+                                  cb_error *e);
+
 /* Starts a process for each of n states, an array of the type's struct, as one batch: all of them or none, all
  * left to the workers. Options are those of cb_start_batch (name, reply_to, …); process_type is `type`. */
 #define cb_process_start_batch(db, types, type, states, n, id, e, ...) \
