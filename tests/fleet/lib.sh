@@ -120,7 +120,7 @@ busy_worker() {
         wait_until "EXISTS (SELECT FROM commandbus.command_metadata WHERE $held)" 120
         name=$(sql "SELECT lease_owner FROM commandbus.command_metadata WHERE $held ORDER BY random() LIMIT 1")
     done
-    echo "$name"
+    echo "${name%-*}" # an instance's id is its name and something random
 }
 
 # In the data of every command: no log may show it.
