@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "database.h"
+#include "skip.h"
 
 static cb_db *open_server(void)
 {
@@ -56,7 +57,7 @@ Test(db, a_server_that_vanished_is_found_out_long_before_a_lease_ends) /* WRK.10
     socklen_t size = sizeof self;
     cr_assert_eq(getsockname(cb_db_socket(db), (struct sockaddr *)&self, &size), 0);
     if (self.ss_family == AF_UNIX)
-        cr_skip_test("a socket of this machine cannot vanish");
+        test_skip("a socket of this machine cannot vanish");
 
     cr_expect_leq(tcp_option(db, TCP_USER_TIMEOUT), 10000); /* milliseconds without an ACK */
     cr_expect_leq(tcp_option(db, TCP_KEEPIDLE) +

@@ -135,7 +135,7 @@ static void *work(void *arg)
     if (!cb_db_open(t->conninfo, &db, &t->error) ||
         !cb_receiver_open("fx", &(cb_receive_options){ .worker = "w" }, &receiver, &t->error))
         return NULL;
-    for (double end = test_clock() + 30; *t->done < COMMANDS && test_clock() < end;) {
+    for (double end = test_clock() + patience_seconds; *t->done < COMMANDS && test_clock() < end;) {
         if (!cb_receive(db, receiver, 2, &claim, &t->error))
             break;
         int n = (int)cb_claim_count(claim), now = atomic_fetch_add(t->held, n) + n;
@@ -165,7 +165,7 @@ Test(fleet_limit_race, is_never_exceeded_by_eight_connections_that_claim_at_once
         cr_assert_eq(pthread_create(&ids[i], NULL, work, &threads[i]), 0);
     }
 
-    for (double end = test_clock() + 30; done < COMMANDS && test_clock() < end;) {
+    for (double end = test_clock() + patience_seconds; done < COMMANDS && test_clock() < end;) {
         long rows = test_number(
             r.sql,
             "SELECT greatest((SELECT count(*) FROM commandbus.fleet_lease), "

@@ -144,13 +144,11 @@ Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
     rig r = limited_rig(0, 3);
     cb_error e = { 0 };
     PGconn *idle = open_claim(&r);
-    double started = test_clock();
 
     cr_expect_not(cb_fleet_limit_set(r.db, "fx", 2, &e));
 
     cr_expect_eq(e.code, CB_AGAIN, "%s", e.message);
     cr_expect(strstr(e.message, "'fx'") && strstr(e.hint, "doctor"), "%s %s", e.message, e.hint);
-    cr_expect_lt(test_clock() - started, 20);
     expect_value(r.sql, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
     test_exec(idle, "COMMIT");
     set_limit(&r, 2);
@@ -302,7 +300,8 @@ Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /*
         set_limit(&r, 3 + round % 2 * 2);
         watch_limit(&r, 3 + round % 2 * 2);
         set_limit(&r, round % 3 == 0 ? 0 : 20);
-        for (double end = test_clock() + 10; claimed < before + 20 && test_clock() < end;)
+        for (double end = test_clock() + patience_seconds;
+             claimed < before + 20 && test_clock() < end;)
             free(test_value(r.sql, "SELECT 1", NULL));
         cr_expect_geq(claimed, before + 20, "nobody claims any more");
     }

@@ -37,13 +37,11 @@ Test(hostile_fleet, a_sender_idle_in_its_transaction_does_not_make_settle_wait) 
     PGconn *settler = test_pq_open(r.conninfo);
     OWNED(cb_db) db = NULL;
     cr_assert(cb_db_borrow(settler, &db, &e));
-    test_exec(settler, "SET statement_timeout = '5s'");
-    double started = test_clock();
+    test_exec(settler, "SET lock_timeout = '5s'"); /* who waited for the sender would fail */
 
     expect_verdict(CB_SETTLED,
                    test_settle_one(db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
 
-    cr_expect_lt(test_clock() - started, 2.5, "it waited for the sender");
     cr_expect(cb_batch_close(db, &batch, 1, &closed, &e), "%s", e.message);
     cr_expect_eq(closed, 0);
     test_exec(r.sql, "ROLLBACK");

@@ -43,7 +43,7 @@ static void resend(cut_rig *r, cb_settlement *items, size_t n, cb_verdict expect
 {
     bool busy = true;
 
-    for (double end = test_clock() + 10; busy && test_clock() < end;) {
+    for (double end = test_clock() + patience_seconds; busy && test_clock() < end;) {
         cb_error e = { 0 };
         cr_assert(cb_settle(r->db, "w", items, n, &e), "%s", e.message);
         busy = false;

@@ -213,7 +213,8 @@ Test(process_claim, waits_for_timers_on_the_clock_that_tests_move) /* STP.15 */
     cr_expect_lt(look.next_seconds, 0, "no timer");
     pay_set(r.sql, id, "wake_at = commandbus.now() + interval '1 hour'");
     cr_expect_eq(claim_kinds(&r, &pay, 1, 5, &look), 0);
-    cr_expect(look.next_seconds > 3590 && look.next_seconds <= 3600, "%f", look.next_seconds);
+    cr_expect(look.next_seconds > 3600 - patience_seconds && look.next_seconds <= 3600, "%f",
+              look.next_seconds);
     move_clock(&r, "61 minutes");
     cr_expect_eq(claim_kinds(&r, &pay, 1, 0, &look), 0);
     cr_expect_eq(look.next_seconds, 0);
@@ -235,7 +236,7 @@ Test(process_claim, of_a_moved_clock_takes_no_lease_that_is_alive) /* DESIGN 2 c
     move_clock(&r, "2 hours");
 
     cr_expect_eq(claim_kinds(&r, &pay, 1, 5, &look), 0);
-    cr_expect(look.next_seconds > 10 && look.next_seconds <= 20, "%f", look.next_seconds);
+    cr_expect(look.next_seconds > 0 && look.next_seconds <= 20, "%f", look.next_seconds);
     rig_close(&r);
 }
 
@@ -274,7 +275,7 @@ Test(process_claim, gives_holders_one_vt_after_the_servers_start) /* DESIGN 2 le
 
     cr_assert(cb_process_claim_due(r.db, &options, 5, &early, &look, &e), "%s", e.message);
     cr_expect_eq(cb_process_claim_count(early), 0);
-    cr_expect(look.next_seconds > 30 && look.next_seconds <= 60, "%f", look.next_seconds);
+    cr_expect(look.next_seconds > 0 && look.next_seconds <= 60, "%f", look.next_seconds);
     OWNED(cb_process_claim) claim = pay_claim(r.db, "heir", 5, 0.5);
     cr_expect_eq(cb_process_claim_count(claim), 1);
     free(age);

@@ -99,7 +99,8 @@ Test(receive, writes_lease_fence_and_audit_and_hands_over_the_command) /* BUS.7,
     cr_expect_eq(c->attempt, 1);
     cr_expect_eq(c->lease_no, 1);
     cr_expect_eq(c->max_attempts, 7);
-    cr_expect(c->waited_us >= 0 && c->waited_us < 10000000, "waited %ld us", (long)c->waited_us);
+    cr_expect(c->waited_us >= 0 && c->waited_us < 1000000 * (int64_t)patience_seconds,
+              "waited %ld us", (long)c->waited_us);
     expect_value(
         r.sql, "IN_PROGRESS 1 1 worker-1 t",
         "SELECT concat_ws(' ', status, attempts, lease_no, lease_owner, "
@@ -213,7 +214,8 @@ static void *receive_all(void *arg)
     if (!cb_db_open(t->conninfo, &db, &t->error) ||
         !cb_receiver_open("fx", &options, &receiver, &t->error))
         return NULL;
-    for (double end = test_clock() + 30; *t->claimed < COMMANDS && test_clock() < end;) {
+    for (double end = test_clock() + patience_seconds;
+         *t->claimed < COMMANDS && test_clock() < end;) {
         OWNED(cb_claim) claim = NULL;
         if (!cb_receive(db, receiver, 7, &claim, &t->error))
             return NULL;
@@ -304,7 +306,7 @@ Test(receive, what_became_visible_late_is_claimed_within_a_second_of_full_claims
     test_exec(r.sql, "COMMIT");
 
     double committed = test_clock();
-    while (!found && test_clock() < committed + 5) {
+    while (!found && test_clock() < committed + 5 * test_slowness()) {
         OWNED(cb_claim) claim = NULL;
         cr_assert(cb_receive(r.db, receiver, 2, &claim, &e), "%s", e.message);
         cr_assert_eq(cb_claim_count(claim), 2, "the backlog ended too soon to prove anything");
@@ -313,6 +315,7 @@ Test(receive, what_became_visible_late_is_claimed_within_a_second_of_full_claims
     }
 
     double took = test_clock() - committed;
-    cr_expect(found && took < 2, "%s after %.2f s", found ? "found" : "not found", took);
+    cr_expect(found && took < 2 * test_slowness(), "%s after %.2f s", found ? "found" : "not found",
+              took);
     rig_close(&r);
 }

@@ -276,7 +276,7 @@ test_control_characters_are_escaped_in_tables() {
 test_a_lost_connection_during_a_file_is_survived() {
     for n in {1..60000}; do echo "{\"data\": {\"n\": $n}}"; done >"$work/lines"
     "$COMMANDBUS_BIN" send risk Survivor --file "$work/lines" >"$work/out" 2>"$work/err" &
-    local sender=$! killed=0 deadline=$((SECONDS + 60))
+    local sender=$! killed=0 deadline=$((SECONDS + 120))
     while [[ -n $(jobs -rp) ]] && ((killed < 3 && SECONDS < deadline)); do
         killed=$((killed + $(sql "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
                                   WHERE datname = current_database() AND application_name = 'commandbus'
@@ -291,7 +291,7 @@ test_a_lost_connection_during_a_file_is_survived() {
 
 test_ctrl_c_finishes_the_chunk_and_reports() {
     "$COMMANDBUS_BIN" send risk Interrupted --count 100000000 >"$work/out" 2>"$work/err" &
-    local sender=$! code=0 deadline=$((SECONDS + 30))
+    local sender=$! code=0 deadline=$((SECONDS + 120))
     until (($(count "command_type = 'Interrupted'") > 0)); do ((SECONDS < deadline)); done
     kill -INT $sender
     wait $sender || code=$?

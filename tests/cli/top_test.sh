@@ -9,7 +9,7 @@ beat w-1 fx 2 1
 
 # until_true SECONDS COMMAND...: asks until it succeeds.
 until_true() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + 4 * $1))
     shift
     until "$@"; do
         ((SECONDS < end)) || fail "did not happen: $*"

@@ -1,9 +1,9 @@
-# Sourced by image_long_test.sh: podman and buildah with everything of theirs in one folder and in namespaces of their own.
+# Sourced by image_long_test.sh and tests/support/with_containers: podman and buildah with everything of theirs in one folder and in namespaces of their own.
 # Nothing of this machine is touched: no image, no network, no firewall rule of it; what runs ends with the test.
 #
 #   enter_namespaces SCRIPT      runs it again inside: a folder /run, processes and mounts of its own
 #   configure_containers DRIVER  CONTAINERS_CONF and CONTAINERS_STORAGE_CONF, in $work
-#   make_base                    debian:bookworm-slim, from this machine's own package sources
+#   make_base [SUITE]            debian:SUITE-slim [bookworm], from this machine's own package sources
 #   build_image TOOL TAG [ARGUMENTS...]
 
 # shellcheck shell=bash disable=SC2154,SC2034 # work and root are the test's, storage_driver is for it
@@ -51,6 +51,7 @@ default_ulimits = ["nofile=$files:$files", "nproc=$processes:$processes"]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+lock_type = "file" # not in /dev/shm, which is everybody's
 [network]
 network_backend = "netavark"
 network_config_dir = "$work/networks"
@@ -63,13 +64,17 @@ CONF
 # As the slim image of Debian is: what is required and apt, without manuals and translations. How this machine fetches
 # packages and whom it trusts comes along.
 make_base() {
-    local exclude options=()
+    local exclude suite=${1:-bookworm} options=() sources=()
+    # Another release comes from the same place as this machine's own.
+    if [[ $suite != bookworm ]]; then
+        sources=("deb $(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' | sort -u | grep -v security | head -n 1) $suite main")
+    fi
     for exclude in doc man info locale; do options+=("--dpkgopt=path-exclude=/usr/share/$exclude/*"); done
     apt-config dump Acquire >"$work/acquire.conf"
     # shellcheck disable=SC2016 # $1 is the hook's: the folder that becomes the image
     mmdebstrap --variant=minbase "${options[@]}" --aptopt="$work/acquire.conf" \
         --customize-hook='if [ -d /usr/local/share/ca-certificates ]; then tar -C /usr/local/share -c ca-certificates | tar -C "$1/usr/local/share" -x; fi' \
-        bookworm "$work/base.tar"
+        "$suite" "$work/base-$suite.tar" "${sources[@]}"
 }
 
 base_name=docker.io/library/debian:bookworm-slim
@@ -79,7 +84,7 @@ start_containers() {
     local driver
     for driver in overlay vfs; do
         configure_containers "$driver"
-        if { podman image exists "$base_name" || podman import "$work/base.tar" "$base_name"; } >"$work/log" 2>&1 &&
+        if { podman image exists "$base_name" || podman import "$work/base-$(sed 's/.*:\(.*\)-slim$/\1/' <<<"$base_name").tar" "$base_name"; } >"$work/log" 2>&1 &&
             podman run --rm --network host "$base_name" true >>"$work/log" 2>&1; then
             storage_driver=$driver
             return

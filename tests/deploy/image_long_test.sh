@@ -13,7 +13,7 @@ root=$(cd "$here/../.." && pwd)
 . "$here/containers.sh"
 
 skip() {
-    echo "skipped: $*"
+    echo "SKIPPED: $*"
     exit 0
 }
 fail() {
@@ -62,7 +62,7 @@ work=$COMMANDBUS_IMAGE_DIR
 
 if [[ $phase == inside ]]; then
     hide_run
-    [[ -s $work/base.tar ]] || make_base >"$work/log" 2>&1 || {
+    [[ -s $work/base-bookworm.tar ]] || make_base >"$work/log" 2>&1 || {
         tail -n 20 "$work/log"
         skip "no base image: the package sources of this machine have no bookworm"
     }

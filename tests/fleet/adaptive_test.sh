@@ -34,7 +34,7 @@ five_slots_at() {
         best=$((percent > best ? percent : best))
         if ((best >= least)); then break; fi
     done
-    at_least "$best" "$least" 'percent of slots / latency'
+    at_least "$best" $((least * 100 / $(slowness))) 'percent of slots / latency'
     all_sent=$((${all_sent:-0} + sent))
 }
 

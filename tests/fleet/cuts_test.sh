@@ -22,7 +22,7 @@ total() { # METRIC NAME...
 # WRK.14, DESIGN "Connections": the leases are long, so whatever is run or charged twice is our mistake.
 test_lost_answers_to_claims_are_given_back_uncharged_and_lost_commits_are_sent_again() {
     local name cuts
-    breaker_start || { note 'SKIPPED: only a server at 127.0.0.1 can be put behind a breaker' && return; }
+    breaker_start || skip 'only a server at 127.0.0.1 can be put behind a breaker'
     tally_start
     for name in a b; do
         start_worker "$name" --set database.url="$broken_url" --set log.level=debug \
@@ -93,7 +93,7 @@ test_every_kind_of_connection_that_is_cut_under_load_comes_back() {
 # WRK.11: the kernel takes what is sent to a stopped process, so nobody is told that it will not be read.
 test_a_worker_whose_database_hangs_ends_in_time_all_the_same() {
     local name
-    breaker_start || { note 'SKIPPED: only a server at 127.0.0.1 can be put behind a breaker' && return; }
+    breaker_start || skip 'only a server at 127.0.0.1 can be put behind a breaker'
     tally_start
     start_ready idle --set database.url="$broken_url" --set worker.shutdown-timeout=1s \
         --set domains.$domain.poll-interval=60s

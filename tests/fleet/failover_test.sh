@@ -5,17 +5,12 @@
 
 vt=8
 
-# As who runs the server: not root.
-as_server() { if [[ $EUID -eq 0 ]]; then (cd / && runuser -u postgres -- "$@"); else "$@"; fi; }
-
 # A copy of the server that follows it, in $standby_dir; commits wait for it from now on. $url then has both.
 standby_start() {
-    local standby_url host
+    local host
     standby_dir=$(server_folder "${TMPDIR:-/tmp}/standby.XXXXXX")
     (guard_server "$standby_dir") # no child of the test, which waits for all of its own
-    if [[ $EUID -eq 0 ]]; then chown postgres: "$standby_dir"; fi
-    as_server pg_basebackup --checkpoint=fast --write-recovery-conf --pgdata "$standby_dir/data" --dbname "$(url_of postgres)"
-    as_server cp "$server_dir/password" "$standby_dir/password"
+    server_copy "$standby_dir"
     standby_url=$("$server_control" start --dir "$standby_dir" 2>/dev/null)
     server -c "ALTER SYSTEM SET synchronous_standby_names = '*'" -c 'SELECT pg_reload_conf()' >/dev/null
     wait_until "(SELECT sync_state = 'sync' FROM pg_stat_replication)" 30
@@ -42,7 +37,7 @@ test_a_synchronous_standby_takes_over_and_nothing_is_lost_or_run_twice() {
     until (($(tally_number open) == 0)); do sleep 0.05; done
     # Every lease must have run out: that time has to pass.
     sleep $((gone + vt + 1 - SECONDS))
-    as_server "$(command -v pg_ctl)" -D "$standby_dir/data" -w promote >/dev/null
+    psql -XqAt -d "$standby_url" -c 'SELECT pg_promote()' >/dev/null
     start_worker c "${settings[@]}" --set domains.$domain.concurrent-messages=30
 
     wait_until "$all_done" 90

@@ -9,7 +9,8 @@ test_a_hanging_handler_is_timed_out_at_once_and_ends_its_worker_after_the_grace(
     tally_start
     start_ready a --set worker.kill-grace=2s --set worker.shutdown-timeout=10m
     # One slot makes a long call, the other one gets what hangs, in its first attempt only.
-    send_holds 1 8000 'timeout_seconds => 60'
+    tally_shut
+    send_holds 1 1 "$patience"
     tally_wait open 1
     send_commands 1 Hang '{"ms": 600000, "until_attempt": 1}' 'timeout_seconds => 1'
     send_holds 20 100
@@ -21,6 +22,8 @@ test_a_hanging_handler_is_timed_out_at_once_and_ends_its_worker_after_the_grace(
     # Not back after the grace: unready, what runs is finished, and the end.
     wait_http a 503
     [[ $http_body == *"a handler does not return"* ]] || fail "/readyz does not say why: $http_body"
+    wait_log a event=worker.draining # nothing more is claimed
+    tally_open
     wait_exit a 4
     wait_log a 'event=handler\.stuck'
     same "$(count "status = 'COMPLETED'")" 1 'commands completed by the worker that hung'

@@ -13,7 +13,10 @@
 #   wait_until CONDITION SECONDS        SQL, looked at every 50 ms
 #   tally_start, tally_number NAME      somebody to call for the sample handler Hold
 #   send_holds N MS                     commands that call it
+#   tally_shut, tally_open              calls that come are counted, and go on only once it is open; $patience is
+#                                       for send_holds: they do not time out meanwhile, and their leases are as long
 #   check_ledger N [STATUSES]           what must hold at the end, whatever happened before
+#   skip WHY                            ends the test: it cannot be run here, and counts as skipped
 
 # shellcheck shell=bash disable=SC2034,SC2119,SC2120 # what is set here is used by the tests
 set -euo pipefail
@@ -27,6 +30,8 @@ instrumented=no
 if [[ ${COMMANDBUS_INSTRUMENT:-} == *sanitize* ]]; then instrumented=yes; fi
 
 domain=sample
+# For workers of tests in which nobody dies: nothing times out, nothing is taken over on a busy machine.
+unhurried_settings() { worker_settings+=("domains.$domain.visibility-timeout=2m" "domains.$domain.handler-timeout=2m"); }
 # Of every worker; arguments of start_worker come later and win. Short times, so that what takes a
 # visibility timeout takes a moment.
 worker_settings=(
@@ -43,6 +48,10 @@ worker_settings=(
 fail() {
     echo "$*" >&2
     exit 1
+}
+skip() {
+    echo "$*" >"$work/skipped"
+    exit 0
 }
 # What was measured, worth printing also when the test passes.
 note() { echo "    $*" | tee -a "$work/notes"; }
@@ -93,6 +102,13 @@ fleet_database() {
     sql "$waiting_procedure"
 }
 
+# Seconds in these tests are those of a machine that has little else to do. Who waits for something waits four times as
+# long: that costs only tests that fail.
+patient_seconds() { awk -v s="$1" 'BEGIN { print 4 * s }'; }
+# slowness: what a test that promises a time multiplies it with, in percent: 100 as long as the machine has no more to do
+# than tests/run gives it, more the busier it is (the load of the last minute).
+slowness() { awk -v usual=$((3 * $(nproc))) '{ print int($1 > usual ? 100 * $1 / usual : 100) }' /proc/loadavg; }
+
 # is_met CONDITION SECONDS: waits for it; false when its time is over. Survives restarts of the server.
 is_met() {
     local until=$((SECONDS + ${2%.*} + 1)) met code
@@ -105,7 +121,11 @@ is_met() {
         sleep 0.2 # the server is away
     done
 }
-wait_until() { is_met "$1" "$2" || fail "after $2 s still not: $1"$'\n'"$(summary)"; }
+wait_until() {
+    local seconds
+    seconds=$(patient_seconds "$2")
+    is_met "$1" "$seconds" || fail "after $seconds s still not: $1"$'\n'"$(summary)"
+}
 
 count() { sql "SELECT count(*) FROM commandbus.command_metadata WHERE ${1:-true}"; }
 summary() {
@@ -207,7 +227,7 @@ expect_http() {
 
 # wait_http NAME STATUS [SECONDS]: until /readyz answers so.
 wait_http() {
-    local until=$((SECONDS + ${3:-60}))
+    local until=$((SECONDS + 4 * ${3:-60}))
     while :; do
         http_get "$1" /readyz
         if ((http_status == $2)); then return; fi
@@ -227,7 +247,7 @@ metric() {
 
 # wait_metric NAME SERIES VALUE [SECONDS]: until it is that.
 wait_metric() {
-    local until=$((SECONDS + ${4:-60}))
+    local until=$((SECONDS + 4 * ${4:-60}))
     until [[ $(metric "$1" "$2") == "$3" ]]; do
         ((SECONDS < until)) || fail "$2 of $1 is $(metric "$1" "$2") and not $3"
         sleep 0.02
@@ -236,7 +256,7 @@ wait_metric() {
 
 # wait_log NAME REGEX [SECONDS]: until its log has such a line.
 wait_log() {
-    local until=$((SECONDS + ${3:-60}))
+    local until=$((SECONDS + 4 * ${3:-60}))
     until grep -Eq -- "$2" "$work/$1.log"; do
         ((SECONDS < until)) || fail "the log of $1 lacks '$2'"
         sleep 0.05
@@ -245,7 +265,7 @@ wait_log() {
 
 # wait_for_lines FILE N [SECONDS]: until the file has so many.
 wait_for_lines() {
-    local until=$((SECONDS + ${3:-40}))
+    local until=$((SECONDS + 4 * ${3:-40}))
     until (($(cat "$1" 2>/dev/null | wc -l) >= $2)); do
         ((SECONDS < until)) || fail "$1 has too few lines: $(cat "$1")"
         sleep 0.05
@@ -254,7 +274,7 @@ wait_for_lines() {
 
 # wait_exit NAME CODE [SECONDS]: the worker ends by itself.
 wait_exit() {
-    local until=$((SECONDS + ${3:-60})) code=0
+    local until=$((SECONDS + 4 * ${3:-60})) code=0
     while is_alive "$1"; do
         ((SECONDS < until)) || fail "worker $1 does not end"
         sleep 0.02
@@ -284,7 +304,7 @@ tally_start() {
     until tally_port=$(sed -n 's/^port //p' "$work/tally") && [[ -n $tally_port ]]; do sleep 0.01; done
 }
 
-# tally_stats [RESET]: its line of JSON; RESET brings max down to what is open now.
+# tally_stats [RESET|SHUT|OPEN]: its line of JSON; RESET brings max down to what is open now.
 tally_stats() {
     local answer
     exec 3<>"/dev/tcp/127.0.0.1/$tally_port"
@@ -293,10 +313,13 @@ tally_stats() {
     exec 3>&-
     echo "$answer"
 }
+tally_shut() { tally_stats SHUT >/dev/null; }
+tally_open() { tally_stats OPEN >/dev/null; }
+patience='timeout_seconds => 300'
 tally_number() { jq -e ".$1" <<<"$(tally_stats)"; }
 # tally_wait NAME LEAST [SECONDS]: until that number is at least so much.
 tally_wait() {
-    local until=$((SECONDS + ${3:-60}))
+    local until=$((SECONDS + 4 * ${3:-60}))
     until (($(tally_number "$1") >= $2)); do
         ((SECONDS < until)) || fail "the tally says $(tally_stats), and $1 never became $2"
         sleep 0.02
@@ -386,20 +409,30 @@ run_test() {
     "$1"
 }
 
+# test_names [NAMES...]: these, else all of the script.
+test_names() {
+    if (($#)); then printf '%s\n' "$@"; else grep -oE '^test_[a-zA-Z0-9_]+' "$0"; fi
+}
+count_line() { # PASSED FAILED SKIPPED
+    echo "$1 passed, $2 failed$( (($3 == 0)) || echo ", $3 skipped")"
+}
 run_tests() {
-    local passed=0 failed=0 name code start test_names
+    local passed=0 failed=0 skipped=0 name code start names
     all_work=$(mktemp -d)
     trap 'rm -rf "$all_work"' EXIT
     trap 'exit 130' INT TERM
-    if (($#)); then test_names=("$@"); else mapfile -t test_names < <(grep -oE '^test_[a-zA-Z0-9_]+' "$0"); fi
-    for name in "${test_names[@]}"; do
+    mapfile -t names < <(test_names "$@")
+    for name in "${names[@]}"; do
         start=$SECONDS code=0
         (
             set -e
             run_test "$name"
         ) >"$all_work/log" 2>&1 &
         wait $! || code=$?
-        if ((code == 0)); then
+        if ((code == 0)) && [[ -e $all_work/$name/skipped ]]; then
+            skipped=$((skipped + 1))
+            echo "SKIPPED: $(tr _ ' ' <<<"${name#test_}"): $(cat "$all_work/$name/skipped")"
+        elif ((code == 0)); then
             passed=$((passed + 1))
             echo "passed: $(tr _ ' ' <<<"${name#test_}") ($((SECONDS - start)) s)"
             cat "$all_work/$name/notes"
@@ -409,6 +442,6 @@ run_tests() {
             sed 's/^/    /' "$all_work/log"
         fi
     done
-    echo "$passed passed, $failed failed"
+    count_line "$passed" "$failed" "$skipped"
     ((failed == 0))
 }

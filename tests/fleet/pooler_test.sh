@@ -4,7 +4,7 @@
 . "$(dirname "$0")/pooler.sh"
 
 # Whoever waits for this interval has not been woken.
-long_poll="domains.$domain.poll-interval=30s"
+long_poll="domains.$domain.poll-interval=1h"
 
 # What would follow a client to the next one on the same connection of the pool.
 session_state="

@@ -10,7 +10,7 @@
 
 # wait_paused NAME: until what it runs has paused it.
 wait_paused() {
-    local until=$((SECONDS + 20))
+    local until=$((SECONDS + 80))
     until is_paused "$1"; do
         ((SECONDS < until)) || fail "$1 goes on: $(summary)"
         sleep 0.02

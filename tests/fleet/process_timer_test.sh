@@ -26,23 +26,31 @@ fired() {
     note "$1: $ms ms after it was due"
     [[ $ms =~ ^-?[0-9]+$ ]] || fail "$1 has no time"
     at_least "$ms" 0 "milliseconds after which $1 fired"
-    at_most "$ms" "$most" "milliseconds after which $1 fired"
+    at_most "$ms" $((most * $(slowness) / 100)) "milliseconds after which $1 fired"
 }
 of() { echo "(SELECT $2 FROM commandbus.process WHERE process_id = '$1')"; }
 timeout_of() { echo "(SELECT timeout_at FROM commandbus.process_history WHERE process_id = '$1' AND name = '$2')"; }
 
+# When retries are due, for later: a busy machine may look only after it.
+keep_retries() {
+    sql "CREATE TABLE public.retry (process_id uuid, due timestamptz);
+         CREATE FUNCTION public.keep_retry() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+         \$f\$ BEGIN INSERT INTO public.retry VALUES (NEW.process_id, NEW.next_retry_at); RETURN NULL; END \$f\$;
+         CREATE TRIGGER keep_retry AFTER UPDATE ON commandbus.process FOR EACH ROW
+         WHEN (NEW.status = 'WAITING_FOR_RETRY') EXECUTE FUNCTION public.keep_retry()"
+}
+
 # wait, retry and deadline at once, and one after the other: between them everybody sleeps.
 all_timers() {
-    local wait retry due deadline command
+    local wait retry deadline command
+    keep_retries
     wait=$(start Letters "$(noted '"waitMs": 2500')")
     status_is "$wait" 'WAITING_FOR_TSQ WAIT_TIMEOUT' 20
     fired "a wait's timeout" "$(of "$wait" tsq_at) - $(timeout_of "$wait" awaitL1)"
 
     retry=$(start Five "$(noted '"maxAttempts": 2' '"retryMs": 2000' '"fails": {"execute": "TRANSIENT:1"}')")
-    status_is "$retry" WAITING_FOR_RETRY 20
-    due=$(field "$retry" next_retry_at)
     status_is "$retry" COMPLETED 20
-    fired 'a retry' "$(of "$retry" completed_at) - '$due'::timestamptz"
+    fired 'a retry' "$(of "$retry" completed_at) - (SELECT min(due) FROM public.retry WHERE process_id = '$retry')"
 
     deadline=$(sql "SELECT commandbus.start_process('Five', '$(noted '"waitFor": true' '"onDeadline": "COMPENSATE"')',
                     deadline => commandbus.now() + interval '2.5 s')")
@@ -109,7 +117,7 @@ test_a_wait_keeps_its_first_timeout_however_often_it_is_woken() {
     local wait first i
     stage_flows
     start_ready a
-    wait=$(start Letters "$(noted '"waitMs": 8000')")
+    wait=$(start Letters "$(noted '"waitMs": 20000')")
     waits_at "$wait" awaitL1
     first=$(field "$wait" "date_trunc('milliseconds', next_wait_timeout_at)")
     for i in 1 2 3; do

@@ -117,11 +117,12 @@ test_what_the_machine_cannot_give_is_refused_with_2() {
     tally_start
     refused 2 "$tally_port.*in use" --set http.port="$tally_port"
     refused 2 '203\.0\.113\.1' --set http.port="$tally_port" --set http.bind=203.0.113.1
+}
 
-    if [[ $instrumented == yes ]]; then
-        note 'SKIPPED: more slots than the machine can give, because sanitizers need the address space'
-        return
-    fi
+test_more_slots_than_the_machine_can_give_are_refused_with_2() {
+    if [[ $instrumented == yes ]]; then skip 'sanitizers need the address space'; fi
+    password=$(password_of "$url")
+    work_there_is
     (
         ulimit -v 1000000
         refused 2 'gave [0-9]+ of 10000 slots.*concurrent-messages' --set domains.$domain.concurrent-messages=10000

@@ -56,17 +56,20 @@ test_outcomes_of_an_outage_longer_than_the_leases_are_settled_after_it_and_nothi
 # WRK.10: c has free slots all the time, and must not take what the others still run.
 test_commands_that_run_all_through_a_restart_are_not_run_twice() {
     local name
+    tally_start
     start_all a b
-    send_commands 8 Hang '{"ms": 4000}'
-    wait_until "(SELECT count(*) = 8 FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS')" 30
+    tally_shut
+    send_holds 8 1 "$patience"
+    tally_wait open 8
     start_all c
 
     server_stop fast
     wait_all 503 a b c
     server_start
 
-    wait_until "$all_done" 90
     wait_all 200 a b c
+    tally_open
+    wait_until "$all_done" 90
     check_ledger 8
     same "$(count 'lease_no <> 1')" 0 'commands run twice'
     for name in a b c; do stop_worker "$name"; done
@@ -107,13 +110,15 @@ test_a_worker_told_to_end_during_an_outage_settles_if_the_server_comes_back_in_t
     start_all patient
     start_worker hasty "${patient_settings[@]}" --set worker.shutdown-timeout=1s
     wait_all 200 hasty
-    send_holds 8 1500
+    tally_shut
+    send_holds 8 1 'timeout_seconds => 30' # and so long are the leases of what is left behind
     tally_wait open 8
 
     server_stop fast
     wait_all 503 patient hasty
     for name in patient hasty; do kill -TERM "${worker_pid[$name]}"; done
     wait_exit hasty 1
+    tally_open
     until (($(tally_number open) == 0)); do sleep 0.05; done
     server_start
     wait_exit patient 0

@@ -24,7 +24,7 @@ test_the_role_of_workers_is_enough_for_everything_a_worker_does() {
     # A domain that nobody has registered, a limit to set, and leases short enough to be renewed.
     start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2 --set domains.fresh.handlers=sample
     wait_log a event=listen.hears
-    send_holds 4 1800
+    send_holds 4 1800 "$patience"
     send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
     send_commands 1 Fail '{"outcome": "PERMANENT"}'
     send_commands 1 Fail '{"outcome": "TRANSIENT", "until_attempt": 1}'
@@ -53,7 +53,7 @@ test_defaults_of_the_role_for_transactions_change_nothing() {
         sql "ALTER ROLE $login RESET ALL; ALTER ROLE $login SET $defaults; DELETE FROM commandbus.command_metadata; DELETE FROM sample.ledger"
         start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2
         wait_log a event=listen.hears
-        send_holds 2 700
+        send_holds 2 700 "$patience"
         send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
         send_commands 1 Fail '{"outcome": "TRANSIENT", "until_attempt": 1}'
         wait_until "$all_done" 60

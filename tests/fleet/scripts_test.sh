@@ -79,7 +79,7 @@ stuck() {
 }
 
 bring_to_an_end() {
-    local until=$((SECONDS + 120))
+    local until=$((SECONDS + 480))
     until is_met "$all_over" 0.2; do
         revive
         tick true

@@ -33,7 +33,7 @@ behave() { simulator PUT "/behaviour/$1" "$2" >/dev/null; }
 seen() { simulator GET /stats | jq -e "$1"; }
 # await_seen PATH LEAST [SECONDS]
 await_seen() {
-    local until=$((SECONDS + ${3:-60}))
+    local until=$((SECONDS + 4 * ${3:-60}))
     until (($(seen "$1") >= $2)); do
         ((SECONDS < until)) || fail "$1 of the simulator never became $2: $(simulator GET /stats)"
         sleep 0.02

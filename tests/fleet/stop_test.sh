@@ -36,11 +36,15 @@ test_a_drain_lets_every_domain_finish_what_runs_longer_than_a_visibility_timeout
 test_what_was_claimed_ahead_is_given_back_uncharged() {
     tally_start
     start_ready a --set domains.$domain.prefetch=6
-    send_holds 8 1500
+    tally_shut
+    send_holds 8 1 "$patience"
     tally_wait open 2
     wait_metric a "commandbus_in_flight{domain=\"$domain\"}" 8
 
-    stop_worker a
+    kill_worker a TERM
+    wait_http a 503
+    tally_open
+    wait_exit a 0
 
     same "$(count "status = 'COMPLETED' AND attempts = 1")" 2 'commands finished'
     same "$(count "status = 'PENDING' AND attempts = 0 AND lease_no = 1 AND lease_owner IS NULL")" 6 'commands given back'
@@ -73,10 +77,17 @@ test_a_handler_that_says_interrupted_is_refunded() {
     stop_worker b
 }
 
+# Calls that do not end before leave_behind.
+two_calls() {
+    tally_shut
+    send_holds 2 1 'timeout_seconds => 10' # and so long are their leases
+    tally_wait open 2
+}
 # leave_behind CODE: a has two calls open and ends with CODE; they are redelivered after their lease, charged.
 leave_behind() {
     local lease_end
     wait_exit a "$1"
+    tally_open
     lease_end=$(sql "SELECT max(lease_until) FROM commandbus.command_metadata")
     same "$(count "status = 'IN_PROGRESS' AND attempts = 1")" 2 'commands left behind'
 
@@ -94,8 +105,7 @@ leave_behind() {
 test_what_outlasts_the_shutdown_timeout_is_redelivered_after_its_lease_and_charged() {
     tally_start
     start_ready a --set worker.shutdown-timeout=500ms
-    send_holds 2 1500
-    tally_wait open 2
+    two_calls
     kill -TERM "${worker_pid[a]}"
     leave_behind 1
 }
@@ -104,8 +114,7 @@ test_what_outlasts_the_shutdown_timeout_is_redelivered_after_its_lease_and_charg
 test_a_second_signal_stops_now_and_what_ran_is_redelivered_and_charged() {
     tally_start
     start_ready a
-    send_holds 2 1500
-    tally_wait open 2
+    two_calls
     kill -INT "${worker_pid[a]}"
     wait_http a 503
     kill -TERM "${worker_pid[a]}"
@@ -116,8 +125,7 @@ test_a_second_signal_stops_now_and_what_ran_is_redelivered_and_charged() {
 test_a_killed_worker_is_replaced_after_one_visibility_timeout() {
     tally_start
     start_ready a
-    send_holds 2 1500
-    tally_wait open 2
+    two_calls
     kill -KILL "${worker_pid[a]}"
     leave_behind 137
 }

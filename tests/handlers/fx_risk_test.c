@@ -2,6 +2,7 @@
 #include "apis.h"
 #include "parallel.h"
 #include "simulator.h"
+#include "wait.h"
 
 #include <commandbus/set.h>
 #include <criterion/criterion.h>
@@ -185,13 +186,13 @@ Test(fx_risk, a_call_without_an_answer_ends_within_the_time_of_the_run)
 {
     static const cb_host host = { .remaining_ms = remaining_ms };
     cb_command c = api_command("BookFx", good_fx);
-    int64_t end = clock_ms() + 900;
+    int64_t end = clock_ms() + 3000;
     simulator_behave(&sim, "fx", "{\"timeout\": 100}");
 
     api_run run = api_do(&c, &host, &end);
 
     cr_expect_str_eq(run.outcome, "TRANSIENT CALL_TIMEOUT", "%s", run.message);
-    cr_expect_lt(clock_ms(), end);
+    cr_expect_lt(clock_ms(), end + (int64_t)(1000 * (test_slowness() - 1)));
     simulator_await(&sim, "fx/in_flight", 0);
 }
 
@@ -218,7 +219,7 @@ Test(fx_risk, a_call_ends_when_its_lease_is_lost)
     api_run run = api_do(&c, &host, &end);
 
     cr_expect_str_eq(run.outcome, "TRANSIENT LEASE_LOST", "%s", run.message);
-    cr_expect_lt(clock_ms(), end + 5000);
+    cr_expect_lt(clock_ms(), end + (int64_t)(5000 * test_slowness()));
 }
 
 Test(fx_risk, an_api_that_is_away_is_transient_and_goes_on_when_it_is_back)

@@ -50,6 +50,16 @@ static int call(const char *line)
     return fd;
 }
 
+static void tell(const char *line)
+{
+    char report[256];
+    int fd = connect_to_tally();
+
+    cr_assert_eq(send(fd, line, strlen(line), MSG_NOSIGNAL), (ssize_t)strlen(line));
+    cr_assert_gt(recv(fd, report, sizeof report, MSG_WAITALL), 0);
+    close(fd);
+}
+
 /* Ends a call, and returns when it is not counted any more. */
 static void end(int fd)
 {
@@ -111,14 +121,36 @@ Test(tally, reset_forgets_the_most_but_not_what_is_open)
     end(call("two 1\n"));
     expect_tally("max", 2);
 
-    int asking = connect_to_tally();
-    char report[256];
-    cr_assert_eq(send(asking, "RESET\n", 6, MSG_NOSIGNAL), 6);
-    cr_assert_gt(recv(asking, report, sizeof report, MSG_WAITALL), 0);
-    close(asking);
+    tell("RESET\n");
 
     expect_tally("max", 1);
     end(a);
+}
+
+static int begin(const char *line)
+{
+    int fd = connect_to_tally();
+
+    cr_assert_eq(send(fd, line, strlen(line), MSG_NOSIGNAL), (ssize_t)strlen(line));
+    return fd;
+}
+
+Test(tally, shut_counts_calls_and_answers_them_once_it_is_open)
+{
+    char answer[3];
+
+    tell("SHUT\n");
+    int waits = begin("one 1\n"), leaves = begin("two 1\n");
+    tally_await(&tally, "open", 2);
+    cr_expect_lt(recv(waits, answer, sizeof answer, MSG_DONTWAIT), 0);
+    end(leaves);
+    expect_tally("open", 1);
+
+    tell("OPEN\n");
+    cr_expect_eq(recv(waits, answer, sizeof answer, MSG_WAITALL), 3);
+    end(waits);
+    end(call("three 1\n"));
+    expect_tally("max", 2);
 }
 
 /* The kernel closes the connections of a killed worker: RL.1 is measured from outside. */

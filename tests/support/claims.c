@@ -26,9 +26,9 @@ cb_db *test_bus_open_impatient(const char *conninfo)
 {
     char *impatient = NULL;
 
-    cr_assert_gt(asprintf(&impatient, "%s options='-c lock_timeout=500ms -c statement_timeout=5s'",
-                          conninfo),
-                 0);
+    cr_assert_gt(
+        asprintf(&impatient, "%s options='-c lock_timeout=3s -c statement_timeout=100s'", conninfo),
+        0);
     cb_db *db = test_bus_open(impatient);
     free(impatient);
     return db;
@@ -96,7 +96,7 @@ cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double
 {
     double first = vt_seconds < 1 ? vt_seconds : 1;
 
-    for (double end = test_clock() + 10; test_clock() < end; pause_between_looks()) {
+    for (double end = test_clock() + patience_seconds; test_clock() < end; pause_between_looks()) {
         cb_claim *claim = test_claim(db, worker, quantity, first);
         if (cb_claim_count(claim) + cb_claim_poisoned(claim) + cb_claim_exhausted(claim) > 0) {
             if (vt_seconds > first)
@@ -105,7 +105,7 @@ cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double
         }
         cb_claim_free(claim);
     }
-    cr_assert_fail("nothing to claim for ten seconds");
+    cr_assert_fail("nothing to claim");
     return NULL;
 }
 
@@ -179,12 +179,12 @@ double test_clock(void)
 
 void test_await(PGconn *conn, const char *sql)
 {
-    for (double end = test_clock() + 10; test_clock() < end; pause_between_looks()) {
+    for (double end = test_clock() + patience_seconds; test_clock() < end; pause_between_looks()) {
         char *value = test_value(conn, sql, NULL);
         bool is_true = strcmp(value, "t") == 0;
         free(value);
         if (is_true)
             return;
     }
-    cr_assert_fail("not true for ten seconds: %s", sql);
+    cr_assert_fail("waited in vain for %s", sql);
 }

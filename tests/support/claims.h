@@ -11,6 +11,7 @@
 
 #include "bus.h"
 #include "database.h"
+#include "wait.h"
 
 /* A bus of the test's own, a worker's connection and an observer's.
  *
@@ -40,7 +41,7 @@ cb_uuid test_send_with(cb_db *db, const cb_send *command);
 /* Claims from domain fx. The caller frees it. */
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
-/* Claims every few milliseconds until something comes, expired leases too; fails after ten seconds. */
+/* Claims every few milliseconds until something comes, expired leases too; fails when nothing does. */
 cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
 /* The outcome of a claimed command: success with the result {"ok":true}, else error code "E". */
@@ -62,7 +63,7 @@ cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, do
 /* Seconds of a clock that only goes forward. */
 double test_clock(void);
 
-/* Waits until the query gives 't'; fails after ten seconds. */
+/* Waits until the query gives 't'; fails when its patience (wait.h) is over. */
 void test_await(PGconn *conn, const char *sql);
 
 /* The value of a query: expect_value(sql, "COMPLETED", "SELECT status …", parameters…). */

@@ -71,9 +71,6 @@ const char *embed_told_code(const char *name);
 
 /* ---- waiting ---- */
 
-/* Sanitizers on a busy machine are slow; what holds does so at once, so a long deadline costs nothing. */
-static const double patience_seconds = 40;
-
 #define await(condition)                                                                    \
     do {                                                                                    \
         for (double end_ = test_clock() + patience_seconds; !(condition); poll(NULL, 0, 2)) \

@@ -17,7 +17,7 @@ cb_uuid pay_start_options(cb_db *db, const cb_process_request_options *options);
 /* Claims it. The caller frees it. */
 cb_process_claim *pay_claim(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
-/* Claims every few milliseconds until something comes; fails after ten seconds. */
+/* Claims every few milliseconds until something comes; fails when nothing does. */
 cb_process_claim *pay_claim_awaited(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
 /* UPDATE commandbus.process SET <what> of one process. */

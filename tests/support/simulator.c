@@ -1,6 +1,8 @@
 /* handlers/simulator as a child of the test. */
 #include "simulator.h"
 
+#include "claims.h"
+
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <json-c/json_tokener.h>
@@ -105,7 +107,7 @@ static char *exchange(const test_simulator *s, const simulator_call *c)
     const struct sockaddr_in address = { .sin_family = AF_INET,
                                          .sin_port = htons((uint16_t)s->port),
                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    int ms = c->patience_ms ? c->patience_ms : 10000;
+    int ms = c->patience_ms ? c->patience_ms : (int)(patience_seconds * 1000);
     const struct timeval patience = { ms / 1000, ms % 1000 * 1000 };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char *text = NULL;
@@ -177,7 +179,7 @@ void simulator_await(const test_simulator *s, const char *path, long expected)
 {
     long found = -1;
 
-    for (int i = 0; i < 1000; i++) {
+    for (double end = test_clock() + patience_seconds; test_clock() < end;) {
         found = simulator_number(s, path);
         if (found == expected)
             return;

@@ -23,7 +23,7 @@ typedef struct {
     const char *key;       /* or NULL */
     const char *behaviour; /* for this call only, or NULL */
     const char *body;      /* or NULL */
-    int patience_ms;       /* hangs up after this long [10000] */
+    int patience_ms;       /* hangs up after this long [patience_seconds of wait.h] */
 } simulator_call;
 
 typedef struct {
@@ -41,7 +41,7 @@ void simulator_behave(const test_simulator *s, const char *place, const char *be
 
 /* A number of GET /stats, by its path: "fx/most_in_flight", "risk/bookings/open". */
 long simulator_number(const test_simulator *s, const char *path);
-/* Waits until it is that; fails after ten seconds. */
+/* Waits until it is that; fails when its patience (wait.h) is over. */
 void simulator_await(const test_simulator *s, const char *path, long expected);
 
 #endif

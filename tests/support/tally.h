@@ -16,7 +16,7 @@ void tally_stop(const test_tally *t);
 
 /* One number of its report, such as "open" or "max". Fails the test when there is none. */
 long tally_number(const test_tally *t, const char *name);
-/* Waits until that number is `expected`; fails after ten seconds. */
+/* Waits until that number is `expected`; fails when its patience (wait.h) is over. */
 void tally_await(const test_tally *t, const char *name, long expected);
 
 #endif

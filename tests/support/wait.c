@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static const double patience_seconds = 10;
+#include <unistd.h>
 
 static double seconds_since(const struct timespec *start)
 {
@@ -17,6 +16,13 @@ static double seconds_since(const struct timespec *start)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+double test_slowness(void)
+{
+    double load = 0, usual = 3.0 * (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+    return getloadavg(&load, 1) == 1 && load > usual ? load / usual : 1;
 }
 
 void wait_until(PGconn *conn, const char *sql)

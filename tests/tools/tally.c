@@ -5,6 +5,8 @@
  *
  *     STATS    answered with one line of JSON, then closed
  *     RESET    the same, after `max` went down to what is open now
+ *     SHUT     the same; calls that come from now on are counted, and answered only after
+ *     OPEN     the same; whoever waits is answered now
  *     other    a call: counted as open, answered "ok\n", no more counted once the caller ends it or
  *              dies, and only then closed
  *
@@ -25,18 +27,23 @@
 
 #include "keys.h"
 
-typedef struct {
-    int epoll, listener, signals;
-    size_t open, max, total;
-    keys lines, commands;
-} tally;
+typedef struct connection connection;
 
-typedef struct {
+struct connection {
     int fd;
     bool is_counted;
     size_t used;
     char line[200];
-} connection;
+    connection *next; /* of those that wait for the gate */
+};
+
+typedef struct {
+    int epoll, listener, signals;
+    size_t open, max, total;
+    keys lines, commands;
+    bool is_shut;
+    connection *waiting;
+} tally;
 
 static void give_up(const char *what)
 {
@@ -54,6 +61,11 @@ static void watch(const tally *t, int fd, void *who)
 
 static void hang_up(tally *t, connection *c)
 {
+    for (connection **at = &t->waiting; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
     t->open -= c->is_counted;
     close(c->fd); /* tells a caller that waits for it that the call is not counted any more */
     free(c);
@@ -68,6 +80,25 @@ static void say(const connection *c, const char *text)
         shutdown(c->fd, SHUT_RDWR);
 }
 
+static void answer(tally *t, connection *c)
+{
+    if (!t->is_shut) {
+        say(c, "ok\n");
+        return;
+    }
+    c->next = t->waiting;
+    t->waiting = c;
+}
+
+static void move_gate(tally *t, bool is_shut)
+{
+    t->is_shut = is_shut;
+    for (connection *c = t->waiting; c && !is_shut; c = t->waiting) {
+        t->waiting = c->next;
+        say(c, "ok\n");
+    }
+}
+
 static void count_call(tally *t, connection *c)
 {
     if (!keys_count(&t->lines, c->line, strlen(c->line)) ||
@@ -78,7 +109,7 @@ static void count_call(tally *t, connection *c)
     t->open++;
     if (t->open > t->max)
         t->max = t->open;
-    say(c, "ok\n");
+    answer(t, c);
 }
 
 /* True when the connection has been answered and is to be closed. */
@@ -88,6 +119,8 @@ static bool report(tally *t, const connection *c)
 
     if (strcmp(c->line, "RESET") == 0)
         t->max = t->open;
+    else if (strcmp(c->line, "SHUT") == 0 || strcmp(c->line, "OPEN") == 0)
+        move_gate(t, c->line[0] == 'S');
     else if (strcmp(c->line, "STATS") != 0)
         return false;
     snprintf(text, sizeof text,

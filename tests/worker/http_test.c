@@ -287,7 +287,7 @@ Test(http, the_ipv6_address_of_everybody_serves_ipv4_too)
     expect_status(ask_raw(address, "GET /livez HTTP/1.0\r\n\r\n"), 200);
 }
 
-Test(http, silent_clients_do_not_keep_the_probes_out, .timeout = 30)
+Test(http, silent_clients_do_not_keep_the_probes_out, .timeout = 200)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
     int silent[100];

@@ -9,7 +9,7 @@ whole_requests=0
 
 # siege_start KIND CONNECTIONS [ADDRESSES]: until siege_end or two minutes later; see tests/tools/siege.c.
 siege_start() {
-    local until=$((SECONDS + 60))
+    local until=$((SECONDS + 240))
     "$COMMANDBUS_BUILD_DIR/tests/siege" "${worker_port[a]}" "$1" "$2" 120 "${3:-1}" >"$work/siege" 2>&1 &
     siege_pid=$!
     others="${others:-} $siege_pid"
@@ -65,7 +65,7 @@ test_slow_clients_of_many_addresses_do_not_keep_probes_and_routes_out() { under_
 
 # wait_closed PORT REASON LEAST: until the worker has closed so many; $closed has the number.
 wait_closed() {
-    local until=$((SECONDS + 60))
+    local until=$((SECONDS + 240))
     until closed=$(metric a "commandbus_http_closed_total{port=\"$1\",reason=\"$2\"}") && ((closed >= $3)); do
         ((SECONDS < until)) || fail "only $closed of $1 closed as $2"
         sleep 0.05
