@@ -52,8 +52,9 @@ const cli_command tsq_list_command = {
     .group = "tsq",
     .verb = "list",
     .summary = "Commands that could not be finished, oldest first",
-    .example = "  commandbus tsq list --domain payments --error-code HANDLER_TIMEOUT --older-than 1h\n"
-               "  commandbus tsq list --counts\n",
+    .example =
+        "  commandbus tsq list --domain payments --error-code HANDLER_TIMEOUT --older-than 1h\n"
+        "  commandbus tsq list --counts\n",
     .args = list_specs,
     .args_size = sizeof(list_args),
     .run = run_list,
