@@ -64,7 +64,7 @@ static void print_tables(const cli *c, const fleet_view *view)
     bool colour = output_has_colour(stdout);
 
     fleet_print_instances(stdout, view, colour);
-    if (cb_rows_count(view->workers) > 0 && cb_rows_count(view->domains) > 0)
+    if (fleet_has_live(view) && cb_rows_count(view->domains) > 0)
         putchar('\n');
     print_domains(view, colour);
     fleet_print_processes(stdout, view, colour);
@@ -97,7 +97,8 @@ const cli_command fleet_command = {
     .details =
         "SLOTS is what live instances offer, instances x concurrent-messages. IN FLIGHT is what they\n"
         "say, LIVE LEASES what the database says. Lines with ! tell what is wrong: more leases than\n"
-        "slots or than the fleet-limit, instances silent for a minute, work that nobody serves. Of\n"
+        "slots or than the fleet-limit, instances silent for a minute (those of a profile in one line,\n"
+        "until they are forgotten after a day; --json has each), work that nobody serves. Of\n"
         "process types: what is DUE and since when, and what is IN TSQ (commandbus process list).\n",
     .example = "  commandbus fleet --json | jq .problems\n",
     .run = run,

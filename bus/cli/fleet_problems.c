@@ -66,7 +66,7 @@ void fleet_each_problem(const fleet_view *view, fleet_problem_fn *fn, void *arg)
 {
     for (size_t row = 0; row < cb_rows_count(view->workers); row++) {
         char words[64], age[24];
-        if (strcmp(fleet_text(view->workers, row, "state"), "silent") != 0)
+        if (!fleet_is_silent(view, row))
             continue;
         snprintf(
             words, sizeof words, "silent for %s",
@@ -86,7 +86,8 @@ static void print_problem(const char *kind, const char *subject, const char *wor
 {
     const problem_printer *p = arg;
 
-    (void)kind;
+    if (strcmp(kind, "SILENT") == 0)
+        return; /* print_silent */
     fputs(p->colour ? "\033[31m! " : "! ", p->out);
     output_plain(p->out, subject);
     fputs(": ", p->out);
@@ -94,10 +95,73 @@ static void print_problem(const char *kind, const char *subject, const char *wor
     fputs(p->colour ? "\033[0m\n" : "\n", p->out);
 }
 
+/* The silent ones of one profile, from the first of them on: "3 of payments-worker: silent for 75s to 2h: a, b, c". */
+static void print_silent(const fleet_view *view, size_t first, problem_printer *p)
+{
+    enum {
+        MOST_NAMES = 5
+    };
+    const cb_rows *rows = view->workers;
+    const char *profile = fleet_text(rows, first, "profile");
+    double least = fleet_number(rows, first, "heartbeat_age_seconds"), most = least;
+    char shortest[24], longest[24], *names = NULL;
+    size_t n = 0, size = 0;
+    FILE *list = open_memstream(&names, &size);
+
+    for (size_t row = first; list && row < cb_rows_count(rows); row++) {
+        double age = fleet_number(rows, row, "heartbeat_age_seconds");
+        if (!fleet_is_silent(view, row) || strcmp(fleet_text(rows, row, "profile"), profile) != 0)
+            continue;
+        least = age < least ? age : least;
+        most = age > most ? age : most;
+        if (n++ < MOST_NAMES)
+            fprintf(list, "%s%s", n > 1 ? ", " : "", fleet_text(rows, row, "worker"));
+    }
+    if (list && n > MOST_NAMES)
+        fprintf(list, " and %zu more", n - MOST_NAMES);
+    if (list)
+        fclose(list);
+    fleet_age(least, shortest, sizeof shortest);
+    fleet_age(most, longest, sizeof longest);
+    fputs(p->colour ? "\033[31m! " : "! ", p->out);
+    if (n == 1) {
+        output_plain(p->out, names ? names : "");
+        fprintf(p->out, ": silent for %s", shortest);
+    } else {
+        fprintf(p->out, "%zu of ", n);
+        output_plain(p->out, strcmp(profile, "-") == 0 ? "no profile" : profile);
+        fprintf(p->out, ": silent for %s%s%s: ", shortest,
+                strcmp(shortest, longest) == 0 ? "" : " to ",
+                strcmp(shortest, longest) == 0 ? "" : longest);
+        output_plain(p->out, names ? names : "");
+    }
+    fputs(p->colour ? "\033[0m\n" : "\n", p->out);
+    free(names);
+}
+
+/* No silent one of the same profile comes before it. */
+static bool is_first_silent(const fleet_view *view, size_t row)
+{
+    const char *profile = fleet_text(view->workers, row, "profile");
+
+    if (!fleet_is_silent(view, row))
+        return false;
+    for (size_t before = 0; before < row; before++) {
+        if (fleet_is_silent(view, before) &&
+            strcmp(fleet_text(view->workers, before, "profile"), profile) == 0)
+            return false;
+    }
+    return true;
+}
+
 void fleet_print_problems(FILE *out, const fleet_view *view, bool colour)
 {
     problem_printer p = { .out = out, .colour = colour };
 
+    for (size_t row = 0; row < cb_rows_count(view->workers); row++) {
+        if (is_first_silent(view, row))
+            print_silent(view, row, &p);
+    }
     fleet_each_problem(view, print_problem, &p);
 }
 

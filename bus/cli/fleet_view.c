@@ -92,9 +92,21 @@ static char *domains_of(const char *json)
 
 static int state_colour(const char *state)
 {
-    if (strcmp(state, "running") == 0)
-        return GRID_GREEN;
-    return strcmp(state, "silent") == 0 ? GRID_RED : GRID_YELLOW;
+    return strcmp(state, "running") == 0 ? GRID_GREEN : GRID_YELLOW;
+}
+
+bool fleet_is_silent(const fleet_view *view, size_t row)
+{
+    return strcmp(fleet_text(view->workers, row, "state"), "silent") == 0;
+}
+
+bool fleet_has_live(const fleet_view *view)
+{
+    for (size_t row = 0; row < cb_rows_count(view->workers); row++) {
+        if (!fleet_is_silent(view, row))
+            return true;
+    }
+    return false;
 }
 
 void fleet_print_instances(FILE *out, const fleet_view *view, bool colour)
@@ -106,6 +118,8 @@ void fleet_print_instances(FILE *out, const fleet_view *view, bool colour)
     const cb_rows *rows = view->workers;
 
     for (size_t i = 0; i < cb_rows_count(rows); i++) {
+        if (fleet_is_silent(view, i))
+            continue;
         const char *state = fleet_text(rows, i, "state");
         char *domains = domains_of(cb_rows_get(rows, i, "domains"));
         char up[24], beat[24];
@@ -121,7 +135,7 @@ void fleet_print_instances(FILE *out, const fleet_view *view, bool colour)
         grid_add(g, GRID_PLAIN, "%s", domains && *domains ? domains : "-");
         free(domains);
     }
-    if (cb_rows_count(rows) > 0)
+    if (fleet_has_live(view))
         grid_print(out, g, colour);
 }
 

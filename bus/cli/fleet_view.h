@@ -25,7 +25,13 @@ int fleet_domain_colour(const fleet_view *view, size_t row);
 /* How long: "4s", "12m", "3h", "2d". Returns the buffer. */
 const char *fleet_age(double seconds, char *buffer, size_t size);
 
-/* The table of instances, for people. */
+/* The instance has not been heard of for a minute. */
+bool fleet_is_silent(const fleet_view *view, size_t row);
+
+/* One that is not. */
+bool fleet_has_live(const fleet_view *view);
+
+/* The table of the instances that live, for people; nothing when there is none. */
 void fleet_print_instances(FILE *out, const fleet_view *view, bool colour);
 
 /* The table of process types after an empty line; nothing when there are none. */

@@ -21,6 +21,8 @@ const char *const process_statuses[] = {
     "CANCELED",
     "CANCELLED",
     "FAILED",
+    "IN_PROGRESS",
+    "WAITING",
     "OPEN",
     NULL,
 };

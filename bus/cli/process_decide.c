@@ -231,7 +231,7 @@ const cli_command process_complete_command = {
         "A VALUE of --set is text where the field holds text now, else JSON. A command of it that is in\n"
         "the TSQ is canceled.\n",
     .example = "  commandbus process complete 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e --set "
-               "reference=K-17\n",
+               "submissionReference=K-17\n",
     .args = complete_specs,
     .args_size = sizeof(decide_args),
     .run = run_complete,

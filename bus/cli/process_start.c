@@ -131,7 +131,9 @@ const cli_command process_start_command = {
         "with --timeout the exit code is 1 when it is still open then.\n",
     .example =
         "  commandbus process start PaymentStep --state-file payment.json --deadline +4h\n"
-        "  commandbus process start PaymentWorkflow --state '{\"amount\": \"10.00\"}'\n"
+        "  commandbus process start PaymentWorkflow --state '{\"debitAccount\": \"ACC-1\", "
+        "\"creditAccount\": \"ACC-2\", \"debitAmount\": \"10.00\", \"debitCurrency\": \"EUR\", "
+        "\"creditCurrency\": \"EUR\", \"valueDate\": \"2099-01-05\"}'\n"
         "  commandbus process start PaymentStep --file salaries.jsonl --name 'salaries' --wait\n",
     .args = start_specs,
     .args_size = sizeof(start_args),
@@ -187,8 +189,8 @@ const cli_command process_respond_command = {
         "It is kept whatever the process is doing, and applied when it runs next. With a --response-id\n"
         "the call can be repeated safely. Operators may bring any response, other logins those that\n"
         "they were allowed: commandbus responder allow.\n",
-    .example = "  commandbus process respond 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e riskApproved "
-               "--payload '{\"approved\": true}'\n",
+    .example = "  commandbus process respond 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e riskApproval "
+               "--payload '{\"status\": \"APPROVED\"}'\n",
     .args = respond_specs,
     .args_size = sizeof(respond_args),
     .run = run_respond,

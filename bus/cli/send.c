@@ -152,7 +152,7 @@ const cli_command send_command = {
         "correlation_id, reply_to, batch_id, headers, max_attempts, timeout_seconds and\n"
         "delay_seconds; what it lacks comes from the command line. All lines are checked before\n"
         "the first is sent, then they go in transactions of 1000.\n",
-    .example = "  commandbus send payments SubmitPayment --data '{\"amount\": \"10.00\"}'\n"
+    .example = "  commandbus send sample Echo --data '{\"amount\": \"10.00\"}'\n"
                "  commandbus send payments --file payments.jsonl\n",
     .args = specs,
     .args_size = sizeof(send_args),

@@ -86,7 +86,7 @@ static void write_text(FILE *out, const top *t)
     top_print_domains(out, &t->view, &t->rates, t->colour);
     fleet_print_processes(out, &t->view, t->colour);
     fleet_print_problems(out, &t->view, t->colour);
-    if (cb_rows_count(t->view.workers) > 0)
+    if (fleet_has_live(&t->view))
         fputc('\n', out);
     fleet_print_instances(out, &t->view, t->colour);
 }

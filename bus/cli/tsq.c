@@ -52,8 +52,9 @@ const cli_command tsq_list_command = {
     .group = "tsq",
     .verb = "list",
     .summary = "Commands that could not be finished, oldest first",
-    .example = "  commandbus tsq list --domain payments --error-code TIMEOUT --older-than 1h\n"
-               "  commandbus tsq list --counts\n",
+    .example =
+        "  commandbus tsq list --domain payments --error-code HANDLER_TIMEOUT --older-than 1h\n"
+        "  commandbus tsq list --counts\n",
     .args = list_specs,
     .args_size = sizeof(list_args),
     .run = run_list,
@@ -203,7 +204,7 @@ const cli_command tsq_retry_command = {
     .summary = "Lets commands run again, attempts counted anew",
     .details = DETAILS,
     .example = "  commandbus tsq retry payments 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e\n"
-               "  commandbus tsq retry --domain payments --error-code GATEWAY_DOWN --dry-run\n",
+               "  commandbus tsq retry --domain payments --error-code HANDLER_TIMEOUT --dry-run\n",
     .args = retry_specs,
     .args_size = sizeof(tsq_args),
     .run = run_retry,

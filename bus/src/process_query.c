@@ -25,6 +25,9 @@ static const struct {
     { "CANCELED", "{CANCELED}" },
     { "CANCELLED", "{CANCELED}" },
     { "FAILED", "{FAILED}" },
+    /* S2's words, of which each of ours is under one. */
+    { "IN_PROGRESS", "{EXECUTING,WAITING_FOR_RETRY}" },
+    { "WAITING", "{WAITING_FOR_REPLY,WAITING_FOR_ASYNC}" },
     { "OPEN", "{PENDING,EXECUTING,WAITING_FOR_REPLY,WAITING_FOR_ASYNC,WAITING_FOR_RETRY,"
               "WAITING_FOR_TSQ,COMPENSATING}" },
 };
@@ -43,7 +46,7 @@ static bool find_statuses(const char *written, const char **ret, cb_error *e)
     cb_fail(e, CB_INVALID_DATA, "no process has the status '%.60s'", written);
     return fail_hint(e, "PENDING, EXECUTING, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, "
                         "WAITING_FOR_RETRY, WAITING_FOR_TSQ, COMPENSATING, COMPENSATED, COMPLETED, "
-                        "CANCELED, FAILED; or OPEN.");
+                        "CANCELED, FAILED; or IN_PROGRESS, WAITING, OPEN.");
 }
 
 static bool check_uuid(const char *text, const char *what, cb_error *e)

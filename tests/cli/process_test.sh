@@ -108,6 +108,15 @@ test_lists_are_filtered() {
     says 'nothing matches'
     exits 0 process list --limit 1
     says 'there may be more: --offset 1'
+    # S2's words.
+    process WAITING_FOR_REPLY error_code="'LIST_S2'" >/dev/null
+    process WAITING_FOR_ASYNC error_code="'LIST_S2'" >/dev/null
+    process WAITING_FOR_RETRY error_code="'LIST_S2'" >/dev/null
+    process EXECUTING error_code="'LIST_S2'" >/dev/null
+    exits 0 process list --error-code LIST_S2 --status WAITING --json
+    json 'map(.status) | sort' '["WAITING_FOR_ASYNC","WAITING_FOR_REPLY"]'
+    exits 0 process list --error-code LIST_S2 --status in_progress --json
+    json 'map(.status) | sort' '["EXECUTING","WAITING_FOR_RETRY"]'
     exits 2 process list --status RUNNING
     says 'must be one of PENDING'
     exits 0 process list --error-code LIST_ME --counts --json

@@ -134,9 +134,9 @@ static void expect_row(const char *json, const char *key, const char *expected)
 /* What counts then is the code's or the domain's, and no value of ours. */
 Test(print, shows_what_counts_where_a_step_says_nothing)
 {
-    OWNED(config) c = load(.set = { "domains.fx.enabled=true", "command-steps.s.timeout=5s",
-                                    "command-steps.t.wait-timeout=0",
-                                    "processes.Type.reply-queue=a__replies" });
+    OWNED(config) c =
+        load(.set = { "domains.fx.enabled=true", "command-steps.s.timeout=5s",
+                      "command-steps.t.wait-timeout=0", "processes.Type.reply-queue=a__replies" });
     char *text = printed(c, false), *json = printed(c, true);
 
     expect_line(text, "command-steps.s.timeout", "5s", "--set");

@@ -185,12 +185,14 @@ Test(config, fits_the_timeout_that_nobody_said_into_the_lease)
 /* S3's WorkerSettings. */
 Test(config, takes_what_a_domain_does_not_say_from_the_defaults_of_all)
 {
-    write_file("a.cfg", "worker = { defaults = { concurrent-messages = 7; use-notify = false; }; };\n"
-                        "domains = { fx = { }; risk = { concurrent-messages = 2; }; };");
+    write_file("a.cfg",
+               "worker = { defaults = { concurrent-messages = 7; use-notify = false; }; };\n"
+               "domains = { fx = { }; risk = { concurrent-messages = 2; }; };");
 
     OWNED(config) c =
         load(.profiles = "a", .env = { "COMMANDBUS_WORKER_DEFAULTS_POLL_INTERVAL=5s" },
-             .set = { "worker.defaults.visibility-timeout=2500ms", "domains.risk.use-notify=true" });
+             .set = { "worker.defaults.visibility-timeout=2500ms",
+                      "domains.risk.use-notify=true" });
     const config_domain *fx = domain_of(c, "fx"), *risk = domain_of(c, "risk");
 
     cr_expect_eq(fx->concurrent_messages, 7);

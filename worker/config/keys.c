@@ -125,8 +125,8 @@ const config_key config_keys[] = {
       .min = 0.01, .max = 1 * HOURS, .help = "likewise" },
     { "worker.defaults.use-notify", KEY_BOOL, TOP(defaults.use_notify), .initial = "true",
       .help = "likewise" },
-    { "worker.defaults.default-wait-timeout", KEY_DURATION, TOP(default_wait_timeout),
-      .min = 0.001, .max = TEN_YEARS, .without = "1h; of a manager none",
+    { "worker.defaults.default-wait-timeout", KEY_DURATION, TOP(default_wait_timeout), .min = 0.001,
+      .max = TEN_YEARS, .without = "1h; of a manager none",
       .help = "of process types that say none, in a file or in their code" },
 
     { "http.bind", KEY_TEXT, TOP(http_bind), .initial = "127.0.0.1", .rule = rule_present,

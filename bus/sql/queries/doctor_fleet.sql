@@ -16,7 +16,8 @@ WITH said AS (
     FROM commandbus.domain d
     WHERE d.fleet_limit > 0 AND NOT EXISTS (SELECT FROM said s WHERE s.domain = d.domain)
 ), instance AS (
-    SELECT w.worker, w.details ->> 'host' AS host, extract(epoch FROM statement_timestamp() - w.heartbeat_at)::bigint AS age
+    SELECT w.worker, w.details ->> 'host' AS host, coalesce(w.details ->> 'profile', 'no profile') AS profile,
+           extract(epoch FROM statement_timestamp() - w.heartbeat_at)::bigint AS age
     FROM commandbus.worker w
 ), domain AS MATERIALIZED (
     SELECT f.* FROM commandbus.fleet_domains() f
@@ -27,11 +28,16 @@ SELECT 'fleet limits', 'ok', CASE count(*) WHEN 0 THEN 'none is set' ELSE string
                                                                                      ORDER BY d.domain) END, NULL
 FROM commandbus.domain d WHERE d.fleet_limit > 0 HAVING NOT EXISTS (SELECT FROM limits)
 UNION ALL
-SELECT 'instances', 'warn', format('%s%s has been silent for %s s', i.worker, ' on ' || i.host, i.age),
-       'See its log: it died, hangs or cannot reach the database. Others take over what it held; it is forgotten after a day.'
-FROM instance i WHERE i.age > 60
+SELECT 'instances', 'warn',
+       CASE count(*) WHEN 1 THEN format('%s%s has been silent for %s s', min(i.worker), ' on ' || min(i.host), min(i.age))
+            ELSE format('%s of %s have been silent for %s to %s s: %s%s', count(*), i.profile, min(i.age), max(i.age),
+                        array_to_string((array_agg(i.worker ORDER BY i.worker))[1:5], ', '),
+                        CASE WHEN count(*) > 5 THEN format(' and %s more', count(*) - 5) END) END,
+       'See their logs: they died, hang or cannot reach the database. Others take over what they held; they are forgotten '
+       'after a day.'
+FROM instance i WHERE i.age > 60 GROUP BY i.profile
 UNION ALL
-SELECT 'instances', 'ok', format('%s alive', count(*)), NULL FROM instance i HAVING coalesce(max(i.age), 0) <= 60
+SELECT 'instances', 'ok', format('%s alive', count(*)), NULL FROM instance i WHERE i.age <= 60
 UNION ALL
 SELECT 'served domains', 'warn', format('%s: %s messages are due, the first for %s s, and no live instance serves it', d.domain,
                                         d.visible, floor(d.waiting_seconds)),

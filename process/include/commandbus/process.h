@@ -141,7 +141,7 @@ typedef struct {
     /* Until the reply: then the TSQ, COMMAND_STEP_TIMEOUT [until the deadline of the process: a deep queue is
      * backpressure and no failure]. */
     int64_t wait_timeout_ms;
-    cb_step_fn *compensate;   /* undo it inline, or … */
+    cb_step_fn *compensate;            /* undo it inline, or … */
     const char *compensate_command;    /* … by a command of this type to the same domain, */
     cb_request_fn *compensate_request; /* with this data [the result of the command] */
     unsigned catch; /* the cb_failure_kinds that the code takes, or true: all [none] */
