@@ -109,17 +109,16 @@ static bool check_type(const cb_process_type *type, cb_error *e)
 
 /* What commandbus.fits_field calls them; ? admits null. A type that is not here admits anything. */
 static const char *const kinds_of_fields[] = {
-    [CB_BOOL] = "boolean",   [CB_INT] = "integer",  [CB_INT32] = "integer", [CB_DOUBLE] = "number",
-    [CB_TEXT] = "text?",     [CB_UUID] = "uuid?",   [CB_TIME] = "text?",    [CB_MONEY] = "object?",
-    [CB_DECIMAL] = "decimal",
+    [CB_BOOL] = "boolean",  [CB_INT] = "integer",   [CB_INT32] = "integer",
+    [CB_DOUBLE] = "number", [CB_TEXT] = "text?",    [CB_UUID] = "uuid?",
+    [CB_TIME] = "text?",    [CB_MONEY] = "object?", [CB_DECIMAL] = "decimal",
 };
 
 /* Of an enum that is needed the first name, which is what it is without being said, is no answer. */
 static json_object *describe_field(const cb_field *field, bool is_needed)
 {
-    const char *kind = (size_t)field->type < CB_COUNT(kinds_of_fields)
-                           ? kinds_of_fields[field->type]
-                           : NULL;
+    const char *kind =
+        (size_t)field->type < CB_COUNT(kinds_of_fields) ? kinds_of_fields[field->type] : NULL;
 
     if (field->type != CB_ENUM)
         return json_object_new_string(kind ? kind : "any");
@@ -164,9 +163,9 @@ static void describe_response(json_object *all, const char *name, const cb_field
     json_object *fields = json_object_new_object();
     json_object_object_add(one, "fields", fields);
     for (size_t i = 0; i < payload->n_fields; i++)
-        json_object_object_add(fields, payload->fields[i].name,
-                               describe_field(&payload->fields[i],
-                                              is_word_of(needs, payload->fields[i].name)));
+        json_object_object_add(
+            fields, payload->fields[i].name,
+            describe_field(&payload->fields[i], is_word_of(needs, payload->fields[i].name)));
     if (needs && *needs)
         json_object_object_add(one, "needs", split_words(needs));
 }
