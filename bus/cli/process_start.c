@@ -186,9 +186,10 @@ const cli_command process_respond_command = {
     .verb = "respond",
     .summary = "Brings a process the response it waits for",
     .details =
-        "It is kept whatever the process is doing, and applied when it runs next. With a --response-id\n"
-        "the call can be repeated safely. Operators may bring any response, other logins those that\n"
-        "they were allowed: commandbus responder allow.\n",
+        "It is kept whatever the process is doing, and applied when it runs next; one that its type does\n"
+        "not take, by name or by payload, is refused. With a --response-id the call can be repeated\n"
+        "safely. Operators may bring any response, other logins those that they were allowed:\n"
+        "commandbus responder allow.\n",
     .example = "  commandbus process respond 0198c1de-5b1c-7e52-9f5b-6d3c2f1a0b4e riskApproval "
                "--payload '{\"status\": \"APPROVED\"}'\n",
     .args = respond_specs,

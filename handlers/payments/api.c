@@ -31,17 +31,19 @@ static bool draft(const cb_http_request *request, const asked_payment *a, const 
 {
     const payment *p = a->facts;
     char amount[CB_DECIMAL_TEXT] = "";
-    const char *values[] = { id->text,          p->debit_account,   p->credit_account, amount,
-                             p->debit_currency, p->credit_currency, p->value_date,
-                             *a->cutoff ? a->cutoff : NULL };
+    const char *values[] = { id->text,          p->debit_account,
+                             p->credit_account, amount,
+                             p->debit_currency, p->credit_currency,
+                             p->value_date,     *a->cutoff ? a->cutoff : NULL };
     const char *approved[] = { id->text, id->text, payment_statuses[PAYMENT_APPROVED] };
     OWNED(PGresult) drafted = NULL;
     OWNED(PGresult) marked = NULL;
 
     if (!payment_amount(&p->debit_amount, p->debit_currency, amount) ||
-        !request_ask(request,
-             "SELECT verdict, cutoff_at FROM payments.draft($1, $2, $3, $4, $5, $6, $7, $8)",
-             CB_COUNT(values), values, &drafted, answer))
+        !request_ask(
+            request,
+            "SELECT verdict, cutoff_at FROM payments.draft($1, $2, $3, $4, $5, $6, $7, $8)",
+            CB_COUNT(values), values, &drafted, answer))
         return false;
     if (request_refuse(PQgetvalue(drafted, 0, 0), "", answer))
         return false;

@@ -28,10 +28,10 @@ enum {
     RELEASE_FX,
 };
 
-#define AWAIT(n, ms)                                                                       \
-    {                                                                                      \
+#define AWAIT(n, ms)                                                    \
+    {                                                                   \
         "awaitL" #n, .response = "L" #n, .reply = &confirmation_fields, \
-        .needs = CONFIRMATION_NEEDS, .timeout_ms = (ms)                                    \
+                     .needs = CONFIRMATION_NEEDS, .timeout_ms = (ms)    \
     }
 #define MARK(step, ...)                                                               \
     {                                                                                 \

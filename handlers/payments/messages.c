@@ -119,8 +119,7 @@ static bool fill_submit(const payment *p, submit_request *r, const char *model)
            cb_text_set(&r->credit_currency, p->credit_currency) &&
            cb_text_set(&r->debit_account, p->debit_account) &&
            cb_text_set(&r->credit_account, p->credit_account) &&
-           cb_text_set(&r->value_date, p->value_date) &&
-           cb_text_set(&r->execution_model, model) &&
+           cb_text_set(&r->value_date, p->value_date) && cb_text_set(&r->execution_model, model) &&
            set_behaviour(&r->behaviour, p, for_submission);
 }
 

@@ -44,8 +44,8 @@ static void print_time(int64_t ms, char text[CUTOFF_TEXT])
     ms = ms < 0 ? 0 : ms; /* over is over */
     time_t seconds = (time_t)(ms / 1000);
     struct tm day;
-    size_t n = gmtime_r(&seconds, &day) ? strftime(text, CUTOFF_TEXT, "%Y-%m-%dT%H:%M:%S", &day)
-                                        : 0;
+    size_t n =
+        gmtime_r(&seconds, &day) ? strftime(text, CUTOFF_TEXT, "%Y-%m-%dT%H:%M:%S", &day) : 0;
 
     snprintf(text + n, CUTOFF_TEXT - n, ".%03dZ", (int)(ms % 1000));
 }

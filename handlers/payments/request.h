@@ -16,8 +16,8 @@ enum {
 
 /* A payment as it was asked for. */
 typedef struct {
-    payment *facts;            /* owned */
-    char cutoff[CUTOFF_TEXT];  /* ISO 8601; "": none was said */
+    payment *facts;           /* owned */
+    char cutoff[CUTOFF_TEXT]; /* ISO 8601; "": none was said */
 } asked_payment;
 
 void asked_done(asked_payment *a);

@@ -5,9 +5,9 @@
 #include "http_client.h"
 
 typedef struct {
-    char *database_url;   /* the bus's own, by another way: database-url [the worker's] */
-    bool requires_key;    /* of each request that pays: require-key [false] */
-    bool simulation;      /* the world is simulated, and may be told how to behave: simulation [false] */
+    char *database_url; /* the bus's own, by another way: database-url [the worker's] */
+    bool requires_key;  /* of each request that pays: require-key [false] */
+    bool simulation; /* the world is simulated, and may be told how to behave: simulation [false] */
     http_client *gateway; /* where payments go: url, ca-file */
 } payments_settings;
 

@@ -17,8 +17,7 @@ typedef struct {
 } booking;
 
 CB_FIELDS(booking_fields, booking, CB_FIELD(booking, amount, CB_JSON),
-          CB_FIELD(booking, behaviour, CB_JSON),
-          CB_FIELD(booking, currency, CB_TEXT),
+          CB_FIELD(booking, behaviour, CB_JSON), CB_FIELD(booking, currency, CB_TEXT),
           CB_FIELD_AS(booking, debit_account, CB_TEXT, "debitAccount"),
           CB_FIELD_AS(booking, credit_account, CB_TEXT, "creditAccount"));
 

@@ -16,9 +16,10 @@ answer control_behaviour_set(simulator *s, request *r)
     cb_error e = { 0 };
 
     if (at == PLACES)
-        return answer_refusal(404, "UNKNOWN_PLACE",
-                              "there are fx, fx-release, risk, risk-release, risk-approval, gateway, "
-                              "network and network-L1 to network-L4");
+        return answer_refusal(
+            404, "UNKNOWN_PLACE",
+            "there are fx, fx-release, risk, risk-release, risk-approval, gateway, "
+            "network and network-L1 to network-L4");
     if (!request_read(r, &refused))
         return refused;
     if (!places_patch(&s->places, at, r->json, &e))

@@ -17,7 +17,8 @@ enum {
 typedef struct {
     cb_uuid process_id, command_id;
     char execution_model[LONGEST_MODEL + 1];
-    const char *behaviour; /* the payment's own, as places_own reads it, or NULL; borrowed for the call */
+    const char
+        *behaviour; /* the payment's own, as places_own reads it, or NULL; borrowed for the call */
 } submission;
 
 typedef struct network network;

@@ -29,10 +29,10 @@ static const struct {
     const char *step;
     place at;
 } steps[] = {
-    { "bookRisk", PLACE_RISK },  { "awaitRiskApproval", PLACE_APPROVAL },
-    { "bookFx", PLACE_FX },      { "submitPayment", PLACE_GATEWAY },
-    { "awaitL1", PLACE_L1 },     { "awaitL2", PLACE_L2 },
-    { "awaitL3", PLACE_L3 },     { "awaitL4", PLACE_L4 },
+    { "bookRisk", PLACE_RISK }, { "awaitRiskApproval", PLACE_APPROVAL },
+    { "bookFx", PLACE_FX },     { "submitPayment", PLACE_GATEWAY },
+    { "awaitL1", PLACE_L1 },    { "awaitL2", PLACE_L2 },
+    { "awaitL3", PLACE_L3 },    { "awaitL4", PLACE_L4 },
 };
 
 void places_init(places *p, bool has_pending)

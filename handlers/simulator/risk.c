@@ -62,8 +62,8 @@ static bool leave_pending(simulator *s, const request *r, answer *refused)
         return false;
     roll decided = network_decide(s->network, &pending);
     if (decided < ROLLS &&
-        (decided != ROLL_PENDING ||
-         database_keep_approval(&s->approvals, pending.process_id.text, pending.command_id.text, &e)))
+        (decided != ROLL_PENDING || database_keep_approval(&s->approvals, pending.process_id.text,
+                                                           pending.command_id.text, &e)))
         return true;
     fprintf(stderr, "commandbus-simulator: keeping a pending approval: %s\n",
             decided < ROLLS ? e.message : "out of memory");

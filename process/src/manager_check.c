@@ -70,7 +70,8 @@ static bool check_fields(const place *at, cb_error *e)
 /* A response is read when it arrives: before anybody knows which of two steps it is for. */
 static bool check_response(const place *at, cb_error *e)
 {
-    if (at->step->needs && (!at->step->response || !type_has_needs(at->step->reply, at->step->needs)))
+    if (at->step->needs &&
+        (!at->step->response || !type_has_needs(at->step->reply, at->step->needs)))
         return wrong(at, e, "needs a field that its response has not");
     for (int i = 1; at->step->response && i < at->number; i++) {
         const cb_manager_step *other = &at->manager->steps[i];

@@ -436,3 +436,35 @@ Test(process_batch, is_asked_for_open_members_without_passing_those_that_ended)
     free(id);
     PQfinish(conn);
 }
+
+/* Issue 15.6: each with an id and a deadline of its own; all of them or none. */
+Test(process_batch, its_processes_may_have_ids_and_deadlines_of_their_own)
+{
+    static const char *const states[] = { "{}", "{}" };
+    const cb_uuid first = cb_uuid_new(), second = cb_uuid_new(), third = cb_uuid_new();
+    const char *ids[] = { first.text, second.text }, *again[] = { third.text, second.text };
+    const char *deadlines[] = { "2099-01-05T10:00:00Z", NULL };
+    cb_start_batch_options options = { .process_type = "Pay",
+                                       .deadline = "2099-12-31T00:00:00Z",
+                                       .process_ids = ids,
+                                       .deadlines = deadlines };
+    cb_error e = { 0 };
+
+    expect_ok(cb_start_batch(bus.db, &options, states, 2, NULL, &e), e);
+
+    for (size_t i = 0; i < 2; i++)
+        expect_value(bus.conn, i == 0 ? "t" : "f",
+                     "SELECT deadline_at = '2099-01-05T10:00:00Z' FROM commandbus.process WHERE "
+                     "process_id = $1",
+                     ids[i]);
+
+    options.process_ids = again;
+    cr_expect_not(cb_start_batch(bus.db, &options, states, 2, NULL, &e));
+    cr_expect_eq(e.code, CB_INVALID_OPERATION, "%s", e.message);
+    cr_expect(strstr(e.message, second.text), "%s", e.message);
+    expect_value(bus.conn, "2", "SELECT count(*) FROM commandbus.process");
+
+    again[1] = "no-uuid";
+    cr_expect_not(cb_start_batch(bus.db, &options, states, 2, NULL, &e));
+    cr_expect_eq(e.code, CB_INVALID_DATA, "%s", e.message);
+}

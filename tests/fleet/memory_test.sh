@@ -60,6 +60,7 @@ make_login() {
 # flood ID N PAYLOAD: so many responses, each in a transaction of its own; prints how many were taken.
 flood() {
     local i
+    sql 'UPDATE commandbus.process_type SET responses = NULL' # any is kept
     for ((i = 0; i < $2; i++)); do echo "SELECT commandbus.respond('$1', 'junk', $3);"; done |
         psql -XqAt -d "$login_url" 2>>"$work/refusals" | grep -c '^t$' || true
 }

@@ -59,7 +59,11 @@ BEGIN
     PERFORM public.say(process_id, CASE WHEN random() < 0.8 THEN 'go' ELSE 'word' END)
     FROM commandbus.process
     WHERE CASE WHEN calm THEN status = 'WAITING_FOR_ASYNC' AND current_wait LIKE 'wait%' ELSE random() < 0.05 END;
-    PERFORM commandbus.respond(process_id, 'nobodyKnowsThis', '{}') FROM commandbus.process WHERE NOT calm AND random() < 0.01;
+    BEGIN
+        PERFORM commandbus.respond(process_id, 'nobodyKnowsThis', '{}') FROM commandbus.process WHERE NOT calm AND random() < 0.01;
+    EXCEPTION WHEN sqlstate 'CB010' THEN
+        NULL; -- nobody does
+    END;
     PERFORM public.decide_command(c, random()) FROM commandbus.command_metadata c
     WHERE status = 'IN_TROUBLESHOOTING_QUEUE' AND random() < 0.1;
     PERFORM public.decide(process_id, random()) FROM commandbus.process

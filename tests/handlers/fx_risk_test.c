@@ -249,8 +249,7 @@ Test(fx_risk, bad_input_is_refused_before_anybody_is_called)
           "PERMANENT INVALID_AMOUNT" },
         { "BookFx", FX("1e2", "\"EUR\"", "\"USD\"", "\"2099-01-01\""), "PERMANENT INVALID_AMOUNT" },
         { "BookFx", FX("\"1\"", "\"EUR\"", "\"USD\"", "7"), "PERMANENT INVALID_DATA" },
-        { "BookFx",
-          FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-01-01\", \"behaviour\": \"a text\""),
+        { "BookFx", FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-01-01\", \"behaviour\": \"a text\""),
           "PERMANENT INVALID_DATA" },
         { "BookFx",
           FX("\"1\"", "\"EUR\"", "\"USD\"",
@@ -376,9 +375,8 @@ Test(fx_risk, the_payloads_of_s4_are_taken_to_the_letter)
 /* Issue 15.6, SIM.1: what a payment brings counts for its own calls, and for the step that it names. */
 Test(fx_risk, a_behaviour_travels_to_the_simulator_with_the_command)
 {
-#define BEHAVING(said)                             \
-    FX("\"1\"", "\"EUR\"", "\"USD\"",              \
-       "\"2099-01-01\", \"behaviour\": {" said "}")
+#define BEHAVING(said) \
+    FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-01-01\", \"behaviour\": {" said "}")
     static const struct {
         const char *data, *outcome;
     } cases[] = {

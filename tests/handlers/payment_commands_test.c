@@ -132,10 +132,10 @@ Test(payment_commands, a_status_that_is_none_or_has_no_payment_is_refused)
     expect_value(bus.conn, "0", "SELECT count(*) FROM payments.payment");
 }
 
-#define SUBMIT(amount, currency, credit, day)                                                  \
-    "{\"paymentId\": \"00000000-0000-4000-8000-000000000001\", \"debitAmount\": \"10\", "      \
+#define SUBMIT(amount, currency, credit, day)                                                   \
+    "{\"paymentId\": \"00000000-0000-4000-8000-000000000001\", \"debitAmount\": \"10\", "       \
     "\"debitCurrency\": \"EUR\", \"creditAmount\": " amount ", \"creditCurrency\": \"" currency \
-    "\", \"debitAccount\": \"A\", \"creditAccount\": \"" credit "\", \"valueDate\": \"" day      \
+    "\", \"debitAccount\": \"A\", \"creditAccount\": \"" credit "\", \"valueDate\": \"" day     \
     "\", \"executionModel\": \"PROCESS_STEP\"}"
 
 /* What bad input gets: nothing leaves this machine. Port 9 answers nobody, so whatever is sent is transient. */

@@ -118,13 +118,13 @@ Test(payment_step, a_decision_that_is_none_is_refused_and_the_first_one_counts)
     cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
     payer_risk(&s, "PENDING");
 
-    static const char *const none[] = { "{}", "{\"status\": \"PENDING\"}",
-                                        "{\"status\": \"NONE\"}", "{\"status\": true}", "[]" };
+    static const char *const none[] = { "{}", "{\"status\": \"PENDING\"}", "{\"status\": \"NONE\"}",
+                                        "{\"status\": true}", "[]" };
     for (size_t i = 0; i < CB_COUNT(none); i++) {
         bool accepted;
         cb_error e = { 0 };
-        cr_expect_not(cb_process_respond(s.rig.db, id.text, "riskApproval", none[i], NULL,
-                                         &accepted, &e));
+        cr_expect_not(
+            cb_process_respond(s.rig.db, id.text, "riskApproval", none[i], NULL, &accepted, &e));
         cr_expect_eq(e.code, CB_INVALID_DATA, "%s: %s", none[i], e.message);
     }
     /* Nor would the process itself take one for a yes, from wherever it came. */

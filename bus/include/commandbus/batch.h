@@ -22,18 +22,18 @@ CB_API bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb
 
 /* What is NULL takes its default in []. */
 typedef struct {
-    const char *process_type;   /* required: a registered one */
-    const char *name;           /* for people [none] */
-    const char *custom_data;    /* JSON [none] */
-    const char *reply_to;       /* where the completion message goes [nowhere] */
-    const char *batch_id;       /* [a new one] */
-    const char *deadline;       /* of each process: a moment as PostgreSQL reads it [none] */
+    const char *process_type; /* required: a registered one */
+    const char *name;         /* for people [none] */
+    const char *custom_data;  /* JSON [none] */
+    const char *reply_to;     /* where the completion message goes [nowhere] */
+    const char *batch_id;     /* [a new one] */
+    const char *deadline;     /* of each process: a moment as PostgreSQL reads it [none] */
     /* Of each process, n of them: its id [a new one], and its deadline (NULL: the one above) [that one]. */
     const char *const *process_ids;
     const char *const *deadlines;
     const char *leased_by; /* the caller runs them itself: cb_process_run_leased [workers do] */
     double lease_seconds;  /* with leased_by [30] */
-    const size_t *lines;        /* where in a file each state stands: refusals then say "line 7" and
+    const size_t *lines;   /* where in a file each state stands: refusals then say "line 7" and
                                  not "state 7" */
     cb_send_progress *progress; /* [none]; false takes everything back: CB_AGAIN */
     void *arg;

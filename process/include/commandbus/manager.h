@@ -58,8 +58,9 @@ typedef struct {
     const char *domain;       /* of the command [command-steps.<name>, else the process's own] */
     const cb_fields *request; /* the struct that build_command fills [an empty object is sent] */
     const cb_fields *reply;   /* the struct that update_state takes [it takes NULL] */
-    const char *needs; /* of a response: fields of which one must be there, "reference error" [none] */
-    int compensation;         /* the step that undoes this one; it sends a command [none] */
+    const char
+        *needs; /* of a response: fields of which one must be there, "reference error" [none] */
+    int compensation; /* the step that undoes this one; it sends a command [none] */
     /* Until the reply or response: then the TSQ, COMMAND_STEP_TIMEOUT or WAIT_TIMEOUT; of a compensation
      * COMPENSATION_FAILED. [of a command none, until the deadline; of a response the type's, else none] */
     int64_t timeout_ms;
