@@ -4,8 +4,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "claims.h"
+#include "database.h"
 #include "expect.h"
+#include "fixture.h"
 #include "trip.h"
 
 static int called;
@@ -46,21 +47,20 @@ static const cb_process_type *const types[] = { &walk };
 static const char *const domains[] = { "hotels", NULL };
 
 static cb_test t;
-static rig here; /* a copy of a database: sooner there than one that is migrated */
 
 static void open_kit(void)
 {
     cb_error e;
 
-    here = rig_open();
-    expect_ok(cb_test_open(&t, &e, .types = types, .n_types = 1, .domains = domains, .db = here.db),
+    bus_open(); /* a copy of a database: sooner there than one that is migrated */
+    expect_ok(cb_test_open(&t, &e, .types = types, .n_types = 1, .domains = domains, .db = bus.db),
               e);
 }
 
 static void close_kit(void)
 {
     cb_test_close(&t);
-    rig_close(&here);
+    bus_close();
 }
 
 TestSuite(kit, .init = open_kit, .fini = close_kit);

@@ -90,10 +90,6 @@ static bool register_domains(cb_test *t, const cb_test_options *o, cb_error *e)
         if (!cb_domain_register(t->db, o->types[i]->domain, o->types[i]->reply_queue, e))
             return false;
     }
-    for (size_t i = 0; i < o->n_routes; i++) {
-        if (o->routes[i].domain && !cb_domain_register(t->db, o->routes[i].domain, NULL, e))
-            return false;
-    }
     for (size_t i = 0; o->domains && o->domains[i]; i++) {
         if (!cb_domain_register(t->db, o->domains[i], NULL, e))
             return false;

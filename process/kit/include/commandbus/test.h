@@ -45,8 +45,8 @@ typedef struct {
     size_t n_routes;
     const cb_type_setting *settings; /* processes.<Type> of the configuration [none] */
     size_t n_settings;
-    /* Domains that commands go to, beside those of the types and of the routes; ends with NULL
-     * [none]. */
+    /* Domains that commands go to, beside those of the types; ends with NULL [none]. A command to
+     * any other parks its process, as it does everywhere. */
     const char *const *domains;
     /* A server on which this login may create databases [the environment's COMMANDBUS_TEST_URL]. */
     const char *server_url;
