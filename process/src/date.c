@@ -1,5 +1,5 @@
-/* Calendar dates. Computed here and not by the C library, which has no strict parser and looks at the
- * process's time zone. */
+/* Calendar dates. Computed here and not by the C library, which has no strict parser and looks
+ * at the process's time zone. */
 #include "date.h"
 
 #include <stdio.h>

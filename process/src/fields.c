@@ -1,5 +1,5 @@
-/* Structs by their tables: making, copying, comparing, writing. A nested struct is a field whose value is
- * treated by the same loops. */
+/* Structs by their tables: making, copying, comparing, writing. A nested struct is a field whose
+ * value is treated by the same loops. */
 #include <commandbus/fields.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,8 @@
 
 #include "fields_types.h"
 
-/* What every CB_LIST_OF(T) is, whatever T. Read and written by its bytes: `T *` is another type than `void *`. */
+/* What every CB_LIST_OF(T) is, whatever T. Read and written by its bytes: `T *` is another type
+ * than `void *`. */
 typedef CB_LIST_OF(void) any_list;
 
 static any_list list_in(const void *member)

@@ -20,8 +20,8 @@ typedef struct {
     char detail[100];      /* room for a problem that has numbers in it */
 } field_place;
 
-/* What is NULL works on the member's bytes. What is wrong is said in static storage or in at->detail, as in
- * "field 'amount' <is not finite>"; NULL: nothing. */
+/* What is NULL works on the member's bytes. What is wrong is said in static storage or in
+ * at->detail, as in "field 'amount' <is not finite>"; NULL: nothing. */
 typedef struct {
     size_t size; /* of the member; 0: its table knows */
     bool (*equal)(const cb_field *field, const void *a, const void *b);
@@ -32,7 +32,8 @@ typedef struct {
     const char *(*write)(field_place *at, const void *member, json_object **ret);
     /* The member is zero at entry. */
     const char *(*read)(field_place *at, json_object *value, void *member);
-    /* Of types whose change is smaller than they are; of others (NULL) the new value is the change. */
+    /* Of types whose change is smaller than they are; of others (NULL) the new value is the
+     * change. */
     const char *(*diff)(field_place *at, const void *before, const void *after, json_object **ret);
     const char *(*patch)(field_place *at, json_object *value, void *member);
 } field_type;
@@ -65,7 +66,8 @@ const cb_field *field_named(const cb_fields *fields, const char *name);
 /* ---- tables: what the functions of fields.h do, one level of it ---- */
 bool fields_equal(const cb_fields *fields, const void *a, const void *b);
 void fields_drop(const cb_fields *fields, void *record);
-/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may be half read. */
+/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may
+ * be half read. */
 const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
                                bool patch, void *record);
 /* Puts a piece in front of the path of what was refused. Returns the problem. */

@@ -38,7 +38,8 @@ static bool is_unknown_field(const cb_process *p, const char *name)
            json_object_object_get_ex(p->unknown, name, NULL);
 }
 
-/* What is misspelt would else be ignored, in nested structs and in items of lists too. `whose`: for people. */
+/* What is misspelt would else be ignored, in nested structs and in items of lists too. `whose`:
+ * for people. */
 static bool names_exist(const cb_process *p, const cb_fields *fields, const char *whose,
                         json_object *overrides, cb_error *e);
 

@@ -1,4 +1,5 @@
-/* Dates, nested structs and lists as fields: paths in refusals, small differences, clear ownership, bounds. */
+/* Dates, nested structs and lists as fields: paths in refusals, small differences, clear
+ * ownership, bounds. */
 #include "fields_support.h"
 #include "trip.h"
 
@@ -313,6 +314,41 @@ Test(fields_nested, json_in_a_nested_struct_may_be_less_deep)
     expect_error(CB_INVALID_DATA, cb_fields_valid(&outer_fields, o, &e), e);
     cr_assert(strstr(e.message, "'items[0].any'"), "%s", e.message);
     cb_fields_free(&outer_fields, o);
+}
+
+/* What StatementReport was before there were dates and lists: processes of then go on. */
+Test(fields_nested, what_was_stored_as_text_and_json_is_read_as_a_date_and_a_list)
+{
+    typedef struct {
+        char *from;
+        json_object *accounts;
+    } before;
+    typedef struct {
+        cb_date from;
+        CB_LIST_OF(char *) accounts;
+    } now;
+    CB_FIELDS(before_fields, before, CB_FIELD(before, from, CB_TEXT),
+              CB_FIELD(before, accounts, CB_JSON));
+    CB_FIELDS(now_fields, now, CB_FIELD(now, from, CB_DATE),
+              CB_FIELD_LIST(now, accounts, CB_TEXT, 10));
+    OWNED(json_object) nothing = parsed("{\"from\":null,\"accounts\":null}");
+    before *b = cb_fields_new(&before_fields);
+    now *n = cb_fields_new(&now_fields);
+    cb_error e;
+
+    cr_assert(cb_text_set(&b->from, "2024-01-31"));
+    b->accounts = parsed("[\"A\",\"B\"]");
+    OWNED(json_object) stored = cb_fields_write(&before_fields, b);
+    expect_ok(cb_fields_read(&now_fields, n, stored, NULL, &e), e);
+    OWNED(json_object) again = cb_fields_write(&now_fields, n);
+    cr_assert(json_object_equal(stored, again), "%s", json_object_to_json_string(again));
+
+    expect_ok(cb_fields_patch(&now_fields, n, nothing, &e), e);
+    cr_assert_eq(n->accounts.n, 0);
+    expect_ok(cb_fields_patch(&now_fields, n, stored, &e), e);
+    cr_assert_str_eq(n->accounts.items[1], "B");
+    cb_fields_free(&before_fields, b);
+    cb_fields_free(&now_fields, n);
 }
 
 Test(fields_nested, a_table_of_another_file_is_a_table) /* trip.c has CB_FIELDS_DEFINE */

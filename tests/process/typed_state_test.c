@@ -1,4 +1,5 @@
-/* A state with dates, nested structs and lists: what the history holds, what comes back, what operators set. */
+/* A state with dates, nested structs and lists: what the history holds, what comes back, what
+ * operators set. */
 #include "stage.h"
 
 typedef struct {

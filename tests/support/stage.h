@@ -1,5 +1,5 @@
-/* A stage for processes: the kit that is installed (commandbus/test.h), and an observer. Everything here fails
- * the test on an error; what it means is said there. */
+/* A stage for processes: the kit that is installed (commandbus/test.h), and an observer.
+ * Everything here fails the test on an error; what it means is said there. */
 #ifndef TEST_SUPPORT_STAGE_H
 #define TEST_SUPPORT_STAGE_H
 

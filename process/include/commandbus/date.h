@@ -1,4 +1,5 @@
-/* Calendar dates: a day without a time and without a time zone. A value date is one; a moment is not. */
+/* Calendar dates: a day without a time and without a time zone. A value date is one; a moment is
+ * not. */
 #ifndef COMMANDBUS_DATE_H
 #define COMMANDBUS_DATE_H
 

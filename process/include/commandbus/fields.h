@@ -186,7 +186,8 @@ CB_API bool cb_fields_read(const cb_fields *fields, void *record, json_object *f
                            json_object **unknown, cb_error *e) CB_NODISCARD;
 
 /* What changed from `before` to `after`: an object of the changed fields with their new values; of a
- * nested struct what changed in it, of a list all of it. *ret is NULL when nothing did. False without memory or when a changed value is not valid. */
+ * nested struct what changed in it, of a list all of it. *ret is NULL when nothing did. False
+ * without memory or when a changed value is not valid. */
 CB_API bool cb_fields_diff(const cb_fields *fields, const void *before, const void *after,
                            json_object **ret) CB_NODISCARD;
 /* Sets the fields that the object has; others stay, also in nested structs; unknown keys are ignored.

@@ -90,10 +90,6 @@ static bool register_domains(cb_test *t, const cb_test_options *o, cb_error *e)
         if (!cb_domain_register(t->db, o->types[i]->domain, o->types[i]->reply_queue, e))
             return false;
     }
-    for (size_t i = 0; i < o->n_routes; i++) {
-        if (o->routes[i].domain && !cb_domain_register(t->db, o->routes[i].domain, NULL, e))
-            return false;
-    }
     for (size_t i = 0; o->domains && o->domains[i]; i++) {
         if (!cb_domain_register(t->db, o->domains[i], NULL, e))
             return false;
@@ -113,8 +109,8 @@ static bool list_reply_queues(cb_test *t, cb_error *e)
     free(t->reply_queues);
     free(t->queue_names);
     t->n_reply_queues = 0;
-    t->reply_queues = calloc(n, sizeof *t->reply_queues);
-    t->queue_names = calloc(n, ROOM);
+    t->reply_queues = calloc(n + 1, sizeof *t->reply_queues);
+    t->queue_names = calloc(n + 1, ROOM);
     if (!t->reply_queues || !t->queue_names)
         return cb_fail(e, CB_MEMORY, "out of memory");
     for (size_t i = 0; i < n; i++) {
@@ -142,8 +138,6 @@ static void forget_types(cb_test *t)
 bool cb_test_release_with(cb_test *t, const cb_test_options *options, cb_error *e)
 {
     forget_types(t);
-    if (options->n_types == 0)
-        return cb_fail(e, CB_MISUSE, "a test needs a process type");
     return cb_process_types_open(options->types, options->n_types, options->routes,
                                  options->n_routes, options->settings, options->n_settings,
                                  &t->types, e) &&

@@ -1,4 +1,5 @@
-/* A process type and its test, as an author outside this tree writes them with the installed kit. */
+/* A process type and its test, as an author outside this tree writes them with the installed
+ * kit. */
 #include <commandbus/test.h>
 #include <stdio.h>
 
