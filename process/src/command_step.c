@@ -140,7 +140,8 @@ static json_object *failure_of_reply(const cb_process *p, const inbox_item *repl
     return failure_of_error(p, reply);
 }
 
-/* It has timed out, its code would take that, and it was asked to be canceled: its final reply decides. */
+/* It has timed out, its code would take that, and it was asked to be canceled: its final reply
+ * decides. */
 static bool is_given_up(const record *r)
 {
     return r->error_code && strcmp(r->error_code, step_timeout) == 0;
@@ -209,7 +210,8 @@ static bool is_overdue(const cb_process *p, const record *r)
     return r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at;
 }
 
-/* For what was just asked for: nothing else would wake it if that were lost. The record keeps its own timeout. */
+/* For what was just asked for: nothing else would wake it if that were lost. The record keeps
+ * its own timeout. */
 static cb_flow wait_for_answer(cb_process *p, const record *r)
 {
     cb_flow flow = wait_for_reply(p, r);
@@ -222,8 +224,9 @@ static cb_flow wait_for_answer(cb_process *p, const record *r)
     return flow;
 }
 
-/* In the troubleshooting queue an operator may still complete or retry it. So before its failure is taken the
- * command is ended there; whoever decides first wins, and its final reply tells who that was. */
+/* In the troubleshooting queue an operator may still complete or retry it. So before its failure
+ * is taken the command is ended there; whoever decides first wins, and its final reply tells who
+ * that was. */
 static cb_flow failed_for_now(cb_process *p, record *r, const command_call *c, inbox_item *reply)
 {
     const char *code = reply_text(reply, "error_code");

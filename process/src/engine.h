@@ -242,7 +242,8 @@ json_object *failure_new(cb_failure_kind kind, const char *code, const char *mes
                          json_object *reply);
 cb_caught failure_view(json_object *failure);
 const char *failure_text(json_object *failure, const char *key);
-/* False for codes that say that it is over, and not what became of it. Nobody takes that for a failure. */
+/* False for codes that say that it is over, and not what became of it. Nobody takes that for a
+ * failure. */
 bool failure_is_known(const char *code);
 /* What a permanent failure of this code is to this process: the type may know it better. */
 cb_failure_kind failure_of_permanent(const cb_process *p, const char *code);
@@ -250,7 +251,8 @@ cb_failure_kind failure_of_permanent(const cb_process *p, const char *code);
 verdict failure_ask(cb_process *p, const catcher *by, json_object *failure);
 /* Whether any failure of this call might be taken. */
 bool failure_may_be_taken(const cb_process *p, const catcher *by);
-/* Gives the record its end by a failure that is to be taken; the state must be what it was before the call. */
+/* Gives the record its end by a failure that is to be taken; the state must be what it was
+ * before the call. */
 cb_flow failure_take(cb_process *p, record *r, const catcher *by, json_object *failure);
 /* A record that has been passed: its failure, if it is one, is that of the last call. */
 cb_flow failure_pass(cb_process *p, const record *r, const catcher *by);
@@ -290,9 +292,11 @@ void command_await_lost(cb_process *p, record *r);
 const char *reply_text(const inbox_item *reply, const char *key);
 /* Everything that has come for this command is read. */
 void command_consume(cb_process *p, const record *r);
-/* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an outcome. */
+/* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an
+ * outcome. */
 void command_cancel(cb_process *p, const record *r);
-/* Asks for a command that is still in the troubleshooting queue to be ended, because its failure is taken. */
+/* Asks for a command that is still in the troubleshooting queue to be ended, because its failure
+ * is taken. */
 void command_end_failed(cb_process *p, const record *r);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);

@@ -1,8 +1,9 @@
-/* Failures that the code takes. A call that catches one gets its end by it, as CAUGHT: the record keeps what the
- * failure was, and a replay gives the code the same again.
+/* Failures that the code takes. A call that catches one gets its end by it, as CAUGHT: the
+ * record keeps what the failure was, and a replay gives the code the same again.
  *
- * Only what is known to have failed is a failure. A command in the troubleshooting queue is ended before its failure
- * is taken (command_step.c), and one whose outcome nobody knows is never taken. */
+ * Only what is known to have failed is a failure. A command in the troubleshooting queue is
+ * ended before its failure is taken (command_step.c), and one whose outcome nobody knows is
+ * never taken. */
 #include <string.h>
 
 #include "engine.h"

@@ -1,5 +1,5 @@
-/* Failures of steps and waits that the code takes: values that it branches on, recorded, and the same in every
- * run. What is not known to have failed is never taken. STP.5, DESIGN 8.4, 8.9. */
+/* Failures of steps and waits that the code takes: values that it branches on, recorded, and the
+ * same in every run. What is not known to have failed is never taken. STP.5, DESIGN 8.4, 8.9. */
 #include <time.h>
 
 #include "dying.h"

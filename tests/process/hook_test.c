@@ -1,4 +1,5 @@
-/* Hooks at the end of a process: they are told its id, and may send a command in the transaction that ends it. */
+/* Hooks at the end of a process: they are told its id, and may send a command in the transaction
+ * that ends it. */
 #include "dying.h"
 #include "tale.h"
 

@@ -1,4 +1,5 @@
-/* What a manager makes of a step that has failed: the same step again, another one, undone, parked. PM.3 */
+/* What a manager makes of a step that has failed: the same step again, another one, undone,
+ * parked. PM.3 */
 #include "dying.h"
 #include "order.h"
 

@@ -80,12 +80,14 @@ typedef struct cb_process_manager {
      * false leaves the state as it was. A reply without a result is a struct of zeros. [nothing to take] */
     bool (*update_state)(int step, void *state, const void *reply);
     int (*next_step)(int step, const void *state); /* required, or … */
-    /* … the same with the reply that the step got, or the response it waited for, as update_state has it. */
+    /* … the same with the reply that the step got, or the response it waited for, as
+     * update_state has it. */
     int (*next_step_by)(int step, const void *state, const void *reply);
-    /* What becomes of a step that has failed or timed out: another step; the same one again, with a new command or new
-     * time; or one of the above. It may take the failure into the state. It is asked before the failure is final and
-     * then again, and must say the same to the same; only the last answer is recorded and changes the state.
-     * [a business rule and an operator's cancel: CB_STEP_UNDO; anything else: CB_STEP_PARK] */
+    /* What becomes of a step that has failed or timed out: another step; the same one again,
+     * with a new command or new time; or one of the above. It may take the failure into the
+     * state. It is asked before the failure is final and then again, and must say the same to
+     * the same; only the last answer is recorded and changes the state. [a business rule and an
+     * operator's cancel: CB_STEP_UNDO; anything else: CB_STEP_PARK] */
     int (*on_failure)(int step, void *state, const struct cb_caught *failure);
     /* Why that was CB_STEP_UNDO behind this step (0: first_step said so): a code for programs, and a line for people
      * into `message`. [BUSINESS_FAILURE] */

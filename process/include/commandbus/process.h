@@ -68,16 +68,17 @@ typedef bool cb_response_fn(void *state, json_object *payload);
 
 /* ---- failures that the code takes ---- */
 
-/* What a call may catch, and what it then was. A call that catches goes on where one that does not would be
- * parked or undone, and cb_failure() says why:
+/* What a call may catch, and what it then was. A call that catches goes on where one that does
+ * not would be parked or undone, and cb_failure() says why:
  *
  *     CB_DO(cb_command_step(p, "askFirst", rate_request, take_rate, .domain = "fx",
  *                           .command_type = "Quote", .catch = true));
  *     if (cb_failure(p))
  *         CB_DO(cb_command_step(p, "askSecond", …));
  *
- * Never caught is what is not known to have failed: a step that was begun and never came back, or came back with
- * a success after its timeout; a command that may have been executed. That waits for a person, as always. */
+ * Never caught is what is not known to have failed: a step that was begun and never came back,
+ * or came back with a success after its timeout; a command that may have been executed. That
+ * waits for a person, as always. */
 typedef enum {
     CB_FAILURE_ANY = 1,           /* only in .catch: each of these; `true` is the same */
     CB_FAILURE_BUSINESS_RULE = 2, /* the step or the handler declined it */
@@ -188,8 +189,9 @@ CB_API const char *cb_process_id(const cb_process *p);
 /* A hook. Of p it may ask the id, and send commands. */
 typedef void cb_hook_fn(cb_process *p, void *state);
 
-/* Sends a command in the transaction that ends the process: both, or neither. Nobody waits for it, so it has no
- * reply. `data` is shared; NULL: an empty object. False outside of a hook, and without memory. */
+/* Sends a command in the transaction that ends the process: both, or neither. Nobody waits for
+ * it, so it has no reply. `data` is shared; NULL: an empty object. False outside of a hook, and
+ * without memory. */
 CB_API bool cb_hook_send(cb_process *p, const char *domain, const char *command_type,
                          json_object *data);
 
@@ -228,8 +230,9 @@ typedef struct cb_process_type {
     size_t n_responses;
     const cb_response_payload *payloads; /* of execute(); a manager's steps have theirs */
     size_t n_payloads;
-    /* What a permanent failure of this code is to this process, a step's or a command's [CB_PERMANENT]. A command
-     * has its attempts in its domain: CB_TRANSIENT there is CB_FAILURE_EXHAUSTED. */
+    /* What a permanent failure of this code is to this process, a step's or a command's
+     * [CB_PERMANENT]. A command has its attempts in its domain: CB_TRANSIENT there is
+     * CB_FAILURE_EXHAUSTED. */
     cb_outcome (*classify)(const char *error_code);
     int64_t wait_timeout_ms; /* of waits for responses that say none [1 h; of a manager none] */
     cb_deadline_action deadline_action;
