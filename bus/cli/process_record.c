@@ -181,8 +181,6 @@ static void print_former(const process_view *v, json_object *attempt)
     fact(": ", json_member_text(attempt, "error_message"), "");
     if (is(attempt, "status", "STARTED"))
         fputs(": nobody knows how it ended", stdout);
-    else if (!json_member_text(attempt, "error_code"))
-        fputs(": given back", stdout);
     putchar('\n');
 }
 

@@ -6,6 +6,7 @@
 /* What the step of this test does, and what it has done. */
 static struct {
     int fails;   /* so many of its first runs fail */
+    int yields;  /* so many of them give themselves back instead */
     int slow_ms; /* how long a run takes */
     cb_outcome failure;
     int max_attempts;
@@ -32,6 +33,8 @@ static cb_outcome flaky(cb_context *ctx, void *state)
     tale_say(t, "tried");
     if (step.slow_ms)
         take_time(step.slow_ms);
+    if (step.yields-- > 0)
+        return cb_interrupted(ctx);
     if (step.ran > step.fails)
         return CB_SUCCESS;
     if (step.failure == CB_PERMANENT)
@@ -490,6 +493,23 @@ Test(attempt, one_whose_end_nobody_knows_is_kept_too) /* STP.9 */
                     "STEP_LOST STARTED 1 of 3 stage; STEP_LOST STARTED 2 of 3 stage; "
                     "STEP_COMPLETED COMPLETED 3 of 3 stage took",
                     id);
+    stage_close(&s);
+}
+
+Test(attempt, one_that_gives_itself_back_is_none)
+{
+    step.yields = 3;
+    step.max_attempts = 2;
+    stage s = tale_open(&type);
+    cb_uuid id = stage_start(&s, "Attempts", "{}");
+
+    for (int i = 0; i < 4; i++) {
+        stage_go(&s);
+        stage_wait(&s, 2);
+    }
+
+    expect_attempts(&s, "STEP_COMPLETED COMPLETED 1 of 2 stage took", id);
+    cr_expect_eq(step.ran, 4);
     stage_close(&s);
 }
 

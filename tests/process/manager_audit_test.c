@@ -89,6 +89,37 @@ Test(manager_audit, a_redacted_field_is_nowhere_however_deep) /* PM.2, CONTRACT:
     stage_close(&s);
 }
 
+Test(manager_audit, a_redacted_field_is_not_in_replies_that_came_late) /* CONTRACT: redacted */
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = stage_start(&s, "Order", "{}");
+    stage_go(&s);
+    cb_uuid command = stage_serve(&s, "risk", CB_SUCCESS, "{\"id\":7,\"card\":\"" CARD "\"}", NULL);
+    char *queue = test_value(s.rig.sql, "SELECT reply_queue FROM commandbus.process", NULL);
+    char *copy = NULL, *again = NULL;
+    cr_assert(asprintf(&copy, "CREATE TEMP TABLE twin AS SELECT message FROM pgmq.q_%s", queue) >
+              0);
+    cr_assert(asprintf(&again, "SELECT pgmq.send('%s', message) FROM twin", queue) > 0);
+    test_exec(s.rig.sql, copy);
+    stage_go(&s);
+
+    test_exec(s.rig.sql, again);
+    stage_go(&s);
+
+    expect_value(s.rig.sql, "{\"id\": 7, \"card\": \"***\"}",
+                 "SELECT reply_data FROM commandbus.process_audit WHERE command_id = $1 AND "
+                 "event = 'LATE_REPLY'",
+                 command.text);
+    expect_hidden_by(&s, id, "process_audit");
+    char *json = shown(&s, id, "--json");
+    expect_hidden(json, "process show --json");
+    free(json);
+    free(again);
+    free(copy);
+    free(queue);
+    stage_close(&s);
+}
+
 Test(manager_audit, show_tells_a_manager_as_it_tells_any_process) /* issue: reads the same */
 {
     stage s = order_open(&order_type);

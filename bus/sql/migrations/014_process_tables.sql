@@ -152,8 +152,8 @@ CREATE INDEX process_history_response ON commandbus.process_history (process_id,
 CREATE INDEX process_history_command ON commandbus.process_history (command_id)
     WHERE command_id IS NOT NULL;
 
--- What a record was before it was written over: an attempt that failed, was given back or has no end that anybody
--- knows (STARTED), and a command that was sent again. Append-only; a process that goes well has none.
+-- What a record was before it was written over: an attempt that failed or has no end that anybody knows (STARTED), and
+-- a command that was sent again. Append-only; a process that goes well has none.
 CREATE TABLE commandbus.process_attempt (
     id            bigint      GENERATED ALWAYS AS IDENTITY (CACHE 10),
     process_id    uuid        NOT NULL,

@@ -15,7 +15,9 @@ CREATE TYPE commandbus.process_outcome AS (
     wake text, records jsonb, commands jsonb, cancels jsonb, events jsonb,
     -- In place of one that was refused: where the process is and was going to stays, and of what the run consumed
     -- only the operator's decision goes.
-    refused boolean, awaits_reply boolean);
+    refused boolean,
+    -- What it waits for is the reply to a command.
+    awaits_reply boolean);
 CREATE TYPE commandbus.process_record AS (
     ordinal integer, kind commandbus.record_kind, status commandbus.record_status, name text, attempts integer,
     send_no integer, during integer, command_id uuid, response_id uuid, domain text, command_type text,
@@ -288,7 +290,7 @@ BEGIN
     ), record AS MATERIALIZED (
         -- All records in one go: reading them one by one took 19 us each, a third of the settle.
         SELECT r.*, commandbus.moment(now_at, nullif(r.timeout_ms, 0), r.timeout_at_ms) AS timeout_at, h.place,
-               -- Its attempt or its command is not the one that the row tells of: what that came to is kept.
+               -- Its attempt or its command is not the one that the row tells of.
                (r.command_id <> h.command_id
                 OR (h.status = 'STARTED' AND r.status = 'STARTED')
                 OR (h.status IN ('RETRY', 'FAILED') AND coalesce(h.error_code, h.took_ms::text) IS NOT NULL
@@ -323,14 +325,16 @@ BEGIN
             WHERE b.process_id = h.process_id AND b.kind = 'REPLY' AND b.payload -> 'final' IS DISTINCT FROM 'false'
               AND h.status = 'WAITING' AND lower(b.payload ->> 'command_id') = h.command_id::text LIMIT 1
         ) b ON true
-        WHERE r.again
+        -- What only gave itself back was no attempt, and may do so for ever.
+        WHERE r.again AND (h.status <> 'RETRY' OR h.error_code IS NOT NULL)
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
             ordinal, attempts, max_attempts, send_no, during, kind, status, name, domain, command_type, worker, error_code,
             error_message, result, opening, patch, owes)
         SELECT r.process_id, r.command_id, r.response_id, now_at, CASE WHEN r.finished THEN now_at END, r.timeout_at, r.took_ms,
                r.ordinal, coalesce(r.attempts, 0), r.max_attempts, r.send_no, r.during, r.kind, r.status, r.name, r.domain,
-               r.command_type, settle_processes.worker, left(r.error_code, 200), left(r.error_message, 4000), r.result, r.opening, r.patch, r.owes
+               r.command_type, settle_processes.worker, left(r.error_code, 200), left(r.error_message, 4000), r.result,
+               r.opening, r.patch, r.owes
         FROM record r WHERE r.place IS NULL
     ), rewritten AS (
         -- What is not given stays, but for the error: that goes with the status.
