@@ -428,7 +428,7 @@ static void expect_every_attempt_kept(void)
 
     stage_go(&s);
     expect_attempts(&s, "STEP_RETRY WAITING_RETRY 1 of 3 stage busy in run 1 took", id);
-    s.worker = "second";
+    s.kit.worker = "second";
     for (int i = 0; i < 2; i++) {
         stage_wait(&s, 61);
         stage_go(&s);

@@ -235,10 +235,10 @@ Test(catch, code_that_does_not_catch_it_any_more_does_not_take_it_for_a_success)
     plays = CB_PERMANENT;
     caught = true;
     cb_uuid id = stage_start(&s, "Tries", "{}");
-    s.durable = 0;
-    s.crash_after = 2; /* the failure is recorded with STARTED of the other step */
+    s.kit.durable = 0;
+    s.kit.crash_after = 2; /* the failure is recorded with STARTED of the other step */
     stage_go(&s);
-    cr_assert(s.crashed);
+    cr_assert(s.kit.crashed);
     stage_restart(&s);
 
     caught = CB_FAILURE_TIMEOUT;
