@@ -84,14 +84,14 @@ comes_of() {
     esac
 }
 
-# A live picture ends by Ctrl-C: here after its first block.
+# A live picture has no end of its own: here after its first block. (What runs in the background does not hear SIGINT.)
 run_example() {
     if [[ $1 == 'commandbus top' ]]; then
         $1 >out 2>err &
         local top=$!
         await_file out
-        kill -INT "$top"
-        wait "$top"
+        kill -TERM "$top"
+        wait "$top" || true
         return
     fi
     bash -euo pipefail -c "$1" >out 2>err </dev/null
