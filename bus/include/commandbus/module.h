@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Grows when a manifest or a context of one version would be misread by another. */
-#define CB_MODULE_ABI 5u
+#define CB_MODULE_ABI 6u
 
 struct cb_process_type; /* commandbus/process.h */
 
