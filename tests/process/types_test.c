@@ -94,6 +94,35 @@ Test(types, a_table_of_responses_is_checked) /* STP.1 */
                    (cb_process_type)tale_type("T", nothing, .n_responses = 1));
 }
 
+/* Issue 15.7 */
+Test(types, a_table_of_payloads_is_checked_and_registered_with_the_responses)
+{
+    static const cb_response responses[] = { { "L1", take_nothing }, { "L2", take_nothing } };
+    static const cb_response_payload strange[] = { { "L3", &tale_fields, NULL } };
+    static const cb_response_payload lacking[] = { { "L1", &tale_fields, "count nothing" } };
+    static const cb_response_payload good[] = { { "L1", &tale_fields, "count" } };
+    const cb_process_type type = tale_type("T", nothing, .responses = responses, .n_responses = 2,
+                                           .payloads = good, .n_payloads = 1);
+    const cb_process_type *one = &type;
+    OWNED(cb_process_types) all = NULL;
+    cb_error e;
+
+    expect_refused("payload 1 of process type 'T' lacks its response",
+                   (cb_process_type)tale_type("T", nothing, .responses = responses,
+                                              .n_responses = 2, .payloads = strange,
+                                              .n_payloads = 1));
+    expect_refused("response 'L1' of process type 'T' needs a field that it does not have",
+                   (cb_process_type)tale_type("T", nothing, .responses = responses,
+                                              .n_responses = 2, .payloads = lacking,
+                                              .n_payloads = 1));
+
+    cr_assert(cb_process_types_open(&one, 1, NULL, 0, NULL, 0, &all, &e), "%s", e.message);
+    const char *said = cb_process_types_kinds(all)[0].responses;
+    cr_expect(strstr(said, "\"L2\":{}"), "%s", said);
+    cr_expect(strstr(said, "\"count\":\"integer\""), "%s", said);
+    cr_expect(strstr(said, "\"needs\":[\"count\"]"), "%s", said);
+}
+
 Test(types, each_stands_once_and_is_registered_with_its_version) /* STP.1 */
 {
     static const cb_process_type a = tale_type("A", nothing, .version = 0),

@@ -141,7 +141,7 @@ Test(registry, refuses_manifests_that_a_worker_cannot_trust)
         .abi = CB_MODULE_ABI, .name = "hollow", .handlers = hollow, .n_handlers = 1
     };
 
-    expect_refused("ABI 6", &fx, &newer);
+    expect_refused("ABI 7", &fx, &newer);
     expect_refused("calls itself ''", &nameless);
     expect_refused("no handlers", &empty);
     expect_refused("'Hollow'", &no_function);

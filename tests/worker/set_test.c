@@ -133,7 +133,7 @@ Test(set, that_was_freed_can_be_loaded_again)
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
     expect_refused(broken, "wrong_abi",
-                   "/wrong_abi.so was built for ABI 6, this worker speaks 5: "
+                   "/wrong_abi.so was built for ABI 7, this worker speaks 6: "
                    "rebuild it against commandbus 0.");
 }
 
