@@ -130,8 +130,10 @@ void run_wait_for(cb_process *p, const record *r)
 
 void run_waited(cb_process *p, record *r)
 {
+    int64_t ms = run_now_ms(p) - r->since;
+
     if (r->since > 0 && p->host->waited)
-        p->host->waited(p->host_arg, r->kind == KIND_COMMAND, r->name, run_now_ms(p) - r->since);
+        p->host->waited(p->host_arg, r->kind == KIND_COMMAND, r->name, ms > 0 ? ms : 0);
     r->since = 0;
 }
 

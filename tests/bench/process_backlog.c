@@ -74,6 +74,7 @@ double processes_drain(PGconn *conn, const instance *i, const char *type, long n
 void processes_clear(PGconn *conn)
 {
     bench_exec(conn, "TRUNCATE commandbus.process, commandbus.process_history, "
+                     "commandbus.process_attempt, "
                      "commandbus.process_inbox, commandbus.process_event, "
                      "commandbus.command_metadata, commandbus.audit, pgmq.q_" BENCH_RAW_QUEUE);
 }

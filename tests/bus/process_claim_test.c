@@ -109,8 +109,8 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
         "INSERT INTO commandbus.process_history (process_id, ordinal, at, kind, status, name, "
         "attempts, send_no, during, command_id, domain, command_type, timeout_at, error_code, "
         "error_message, result, opening, patch, owes) SELECT $1::uuid, v.* FROM (VALUES "
-        "(2, now(), 'COMMAND'::commandbus.record_kind, 'WAITING'::commandbus.record_status, "
-        "'bookFx', 0, 1, NULL::integer, $2::uuid, 'fx', 'BookFx', "
+        "(2, to_timestamp(1000000000), 'COMMAND'::commandbus.record_kind, "
+        "'WAITING'::commandbus.record_status, 'bookFx', 0, 1, NULL::integer, $2::uuid, 'fx', 'BookFx', "
         "timestamptz '2100-01-01T00:00:00Z', NULL, NULL, NULL::jsonb, '{\"a\": 1}'::jsonb, "
         "NULL::jsonb, '{\"inline\": true}'::jsonb), "
         "(1, now(), 'COMMAND', 'COMPLETED', 'x', 2, NULL, 7, $2::uuid, 'fx', 'T', NULL, 'E', 'm', "
@@ -123,9 +123,10 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
     cr_assert_eq(cb_process_claim_count(claim), 1);
     snprintf(expected, sizeof expected,
              "[[1,\"COMMAND\",\"COMPLETED\",\"x\",2,0,7,\"%s\",\"fx\",\"T\",0,\"E\","
-             "\"m\",\"r\",null,{\"b\": 2},null,null],"
+             "\"m\",\"r\",null,{\"b\": 2},null,null,0],"
              "[2,\"COMMAND\",\"WAITING\",\"bookFx\",0,1,0,\"%s\",\"fx\",\"BookFx\","
-             "4102444800000,null,null,null,{\"a\": 1},null,{\"inline\": true},\"PENDING\"]]",
+             "4102444800000,null,null,null,{\"a\": 1},null,{\"inline\": true},\"PENDING\","
+             "1000000000000]]",
              command.text, command.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->history, expected);
     snprintf(expected, sizeof expected,

@@ -134,7 +134,7 @@ Test(wait,
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
     expect_column(&s, "Wait condition 'approval' timed out", "error_message", id);
-    expect_events(&s, "PROCESS_CREATED WAIT_TIMEOUT", id);
+    expect_events(&s, "PROCESS_CREATED WAIT_TIMEOUT PARKED", id);
     expect_column(&s, "t", "wake_at IS NULL AND current_wait = 'approval'", id);
 
     stage_respond(&s, id, "count", "{}");

@@ -304,9 +304,10 @@ static void one_crowd(play *p, unsigned seed)
     p->n = 0;
     p->calm = false;
     srand(seed);
-    test_exec(p->s.rig.sql,
-              "TRUNCATE commandbus.process, commandbus.process_history, "
-              "commandbus.process_event, commandbus.command_metadata, commandbus.audit");
+    test_exec(
+        p->s.rig.sql,
+        "TRUNCATE commandbus.process, commandbus.process_history, commandbus.process_attempt, "
+        "commandbus.process_event, commandbus.command_metadata, commandbus.audit");
     for (int i = 0; i < 4; i++)
         start_one(p);
     for (int i = 0; i < 350; i++)

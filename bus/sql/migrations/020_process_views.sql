@@ -207,7 +207,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHERE h.process_id = l.process_id AND h.kind = 'RESPONSE' AND h.status = 'FAILED'
     ) r GROUP BY 2, 3
     UNION ALL
-    SELECT 'LATE_SUCCESS', p.process_type, coalesce(e.step_name, e.details ->> 'command_id'), count(*),
+    SELECT 'LATE_SUCCESS', p.process_type, coalesce(e.details ->> 'command_id', e.step_name), count(*),
            extract(epoch FROM statement_timestamp() - min(e.at))
     FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
     WHERE e.event = 'LATE_REPLY' AND e.details ->> 'outcome' = 'SUCCESS' AND e.at > statement_timestamp() - interval '1 day'
