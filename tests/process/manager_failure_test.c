@@ -286,12 +286,12 @@ static bool dies_after(stage *s, int at)
     cb_uuid id = stage_start(s, "Order", "{\"skip_approval\":true,\"repeat\":-10}");
     bool crashed = false;
 
-    s->durable = 0;
-    s->crash_after = at;
+    s->kit.durable = 0;
+    s->kit.crash_after = at;
     for (int i = 0; i < 40 && !is_over(s, id); i++) {
         stage_go(s);
-        crashed = crashed || s->crashed;
-        if (s->crashed)
+        crashed = crashed || s->kit.crashed;
+        if (s->kit.crashed)
             stage_restart(s);
         else
             play_others(s, id);
