@@ -177,7 +177,8 @@ Test(types, without_a_wait_timeout_have_that_of_all_types)
 
     cb_run_free(s.kit.run);
     cb_process_types_free(s.kit.types);
-    cr_assert(cb_process_types_open(all, 3, NULL, 0, settings, 2, &s.kit.types, &e), "%s", e.message);
+    cr_assert(cb_process_types_open(all, 3, NULL, 0, settings, 2, &s.kit.types, &e), "%s",
+              e.message);
     cr_assert(cb_run_open(s.kit.types, &s.kit.run, &e), "%s", e.message);
     for (size_t i = 0; i < 3; i++)
         stage_start(&s, all[i]->name, "{}");

@@ -267,3 +267,36 @@ Test(claim, a_fleet_limit_that_nobody_mentions_stays_and_zero_takes_it_away)
 
     expect_value(here.sql, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
 }
+
+#define in_progress_of(domain) in_progress " AND domain = '" domain "'"
+
+/* Section 8.7 and 8.10: what an instance holds is bounded, and no domain starves for what another one holds. */
+Test(claim, of_large_commands_is_bounded_over_all_domains_and_none_of_them_starves)
+{
+    static const cb_handler handlers[] = { { "Test", wait_at_gate } };
+    const cb_module *set = embed_set("risk_set", handlers, 1);
+    cb_worker_domain_options risk = { .domain = "risk",
+                                      .sets = &set,
+                                      .n_sets = 1,
+                                      .concurrent_messages = 2,
+                                      .poll_interval_seconds = 0.1 };
+    test_exec(here.sql,
+              "WITH large AS MATERIALIZED (SELECT jsonb_build_object('x', "
+              "    string_agg(md5(i::text), '')) AS data FROM generate_series(1, 31000) i) "
+              "SELECT commandbus.send('fx', 'Test', large.data) "
+              "FROM large, generate_series(1, 80)");
+    gate_close();
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 80,
+                .domain.visibility_timeout_seconds = 300, .domain.handler_timeout_seconds = 300,
+                .more = &risk, .n_more = 1);
+    await(test_number(here.sql, in_progress_of("fx"), NULL) >= 20);
+    await(gate_waiting() >= 20);
+
+    test_send_one(here.db, .domain = "risk");
+    test_send_one(here.db, .domain = "risk");
+    await(test_number(here.sql, in_progress_of("risk"), NULL) >= 1);
+
+    cr_expect_leq(test_number(here.sql, in_progress_of("fx"), NULL), 70);
+    gate_open();
+    await_value("82", completed);
+}

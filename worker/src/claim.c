@@ -12,7 +12,7 @@ static size_t most_at_once(const served *d)
     return d->places >= 8 ? (size_t)(d->places + 1) / 2 : (size_t)d->places;
 }
 
-/* What claims of commands may hold of an instance's memory over all its domains, and one command more: with the
+/* What claims of commands may hold of an instance's memory over all its domains, and one command more of each: with the
  * memory of processes (process_memory.h) it fits the smallest limit that deploy/ has, 256 MiB. */
 static const size_t most_bytes = 32 * 1024 * 1024;
 
@@ -23,9 +23,13 @@ static size_t room(cb_worker *w)
     return claimed < most_bytes ? most_bytes - claimed : 0;
 }
 
+/* A domain that has nothing in flight may claim whatever the others hold: one command, as room is over. */
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
-    return room(w) > 0 ? served_free_places(&w->domains[p->domain]) : 0;
+    served *d = &w->domains[p->domain];
+    size_t n = served_free_places(d);
+
+    return room(w) > 0 || n == (size_t)d->places ? n : 0;
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -91,7 +95,7 @@ static void claim(cb_worker *w, claim_place *p)
         p->sleep.hot = true;
         return;
     }
-    cb_receiver_claim_bytes(d->receiver, (int64_t)bytes);
+    cb_receiver_claim_bytes(d->receiver, bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
     if (quantity > most_at_once(d))
         quantity = most_at_once(d);
     int64_t asked_at = now_ns();
