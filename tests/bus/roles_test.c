@@ -83,6 +83,8 @@ static const struct {
     { "batch_has_open", "" },
     { "cancel_unreceived", "" },
     { "check_payload", "" },
+    { "check_response", "" },
+    { "fits_field", "" },
     { "check_responder", "" },
     { "check_reply_queue", "" },
     { "check_shared", "" },
