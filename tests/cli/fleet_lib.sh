@@ -12,5 +12,5 @@ beat() {
 
 silence() { sql "UPDATE commandbus.worker SET heartbeat_at = now() - interval '75 seconds' WHERE worker = '$1'"; }
 retire_all() { sql "SELECT commandbus.retire(worker) FROM commandbus.worker" >/dev/null; }
-claim() { sql "SELECT count(*) FROM commandbus.receive('$1', 'tester', $2)" >/dev/null; }
+claim() { sql "SELECT count(*) FROM commandbus.receive('$1', 'tester', $2, 3600)" >/dev/null; }
 limit() { sql "SELECT commandbus.set_fleet_limit('$1', $2)" >/dev/null; }

@@ -44,7 +44,7 @@ test_steps_that_run_all_through_a_restart_are_not_begun_again() {
     stage_flows
     for name in a b; do start_worker "$name"; done
     for name in a b; do wait_ready "$name"; done
-    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 3' "$(gated step2)")')) FROM generate_series(1, 6)" >/dev/null
+    sql "SELECT count(commandbus.start_process('Long', '$(noted '"n": 3' '"stepMs": 600000' "$(gated step2)")')) FROM generate_series(1, 6)" >/dev/null
     until (($(grep -c ' step2 ' "$log") == 6)); do sleep 0.02; done
     server_stop immediate
     for name in a b; do wait_http "$name" 503; done

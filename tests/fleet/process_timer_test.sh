@@ -117,7 +117,7 @@ test_a_wait_keeps_its_first_timeout_however_often_it_is_woken() {
     local wait first i
     stage_flows
     start_ready a
-    wait=$(start Letters "$(noted '"waitMs": 20000')")
+    wait=$(start Letters "$(noted '"waitMs": 40000')")
     waits_at "$wait" awaitL1
     first=$(field "$wait" "date_trunc('milliseconds', next_wait_timeout_at)")
     for i in 1 2 3; do
@@ -125,7 +125,7 @@ test_a_wait_keeps_its_first_timeout_however_often_it_is_woken() {
         wait_until "$(of "$wait" "state ->> 'arrived' LIKE '%L$((i + 1))' AND lease_owner IS NULL")" 10
         same "$(field "$wait" "date_trunc('milliseconds', next_wait_timeout_at)")" "$first" 'its timeout'
     done
-    status_is "$wait" 'WAITING_FOR_TSQ WAIT_TIMEOUT' 20
+    status_is "$wait" 'WAITING_FOR_TSQ WAIT_TIMEOUT' 60
     fired 'its timeout' "$(of "$wait" tsq_at) - '$first'::timestamptz"
     stop_worker a
 }

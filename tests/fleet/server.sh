@@ -40,8 +40,8 @@ server_copy() {
     cp "$server_dir/password" "$1/password"
     if [[ -n ${COMMANDBUS_TEST_SERVER:-} ]]; then
         # shellcheck disable=SC2016 # for the shell in the container
-        "$COMMANDBUS_CONTAINER_ENGINE" run --rm --network host -v "$1/data:/var/lib/postgresql/data" --entrypoint bash \
-            "$COMMANDBUS_POSTGRES_IMAGE" -c 'exec /usr/lib/postgresql/*/bin/pg_basebackup --pgdata /var/lib/postgresql/data/cluster "$@"' \
+        "$COMMANDBUS_TEST_ENGINE" run --rm --network host -v "$1/data:/var/lib/postgresql/data" --entrypoint bash \
+            "$COMMANDBUS_TEST_IMAGE" -c 'exec /usr/lib/postgresql/*/bin/pg_basebackup --pgdata /var/lib/postgresql/data/cluster "$@"' \
             copy "${arguments[@]}"
         return
     fi

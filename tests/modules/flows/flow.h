@@ -17,7 +17,7 @@
  *   fails, sleeps       by name of a step or command type: {"execute": "TRANSIENT:2"}, {"BookFx": 500}
  *   gates               by the same names: files that they wait for, {"BookFx": "/tmp/open"}
  *   maxAttempts, retryMs  of execute and undoExecute
- *   stepMs              the timeout of execute
+ *   stepMs              the timeout of execute, and of the steps of Long
  *   waitMs              the timeout of waits and commands
  *   onDeadline          "TSQ", "COMPENSATE" or "FAIL"
  *

@@ -66,7 +66,7 @@ cb_flow long_execute(cb_process *p, void *state)
         f->current = i;
         snprintf(name, sizeof name, "step%lld", (long long)i);
         CB_DO(cb_step(p, name, long_step, .max_attempts = f->max_attempts,
-                      .retry_delay_ms = f->retry_ms));
+                      .retry_delay_ms = f->retry_ms, .timeout_ms = f->step_ms));
         flow_die(f, "after", name);
     }
     return flow_screen(p, f);
