@@ -35,7 +35,7 @@ WITH process AS (
     WHERE p.is_over <> (p.completed_at IS NOT NULL) OR (p.status = 'WAITING_FOR_TSQ') <> (p.tsq_at IS NOT NULL)
        OR ((p.is_over OR p.status = 'WAITING_FOR_TSQ') AND p.wake_at IS NOT NULL)
        OR (p.wake_at IS NULL AND NOT (p.is_over OR p.status = 'WAITING_FOR_TSQ'
-                                      OR commandbus.awaits_reply(p.status, p.current_wait, p.execution_model, p.next_wait_timeout_at)))
+                                      OR commandbus.awaits_reply(p.status, p.current_wait, p.awaits_reply)))
        OR (p.status IN ('WAITING_FOR_TSQ', 'COMPENSATED', 'FAILED') AND p.error_code IS NULL)
        OR (p.status = 'COMPLETED' AND p.error_code IS NOT NULL)
     UNION ALL
