@@ -95,7 +95,8 @@ static void claim(cb_worker *w, claim_place *p)
         p->sleep.hot = true;
         return;
     }
-    cb_receiver_claim_bytes(d->receiver, bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
+    cb_receiver_claim_bytes(d->receiver,
+                            bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
     if (quantity > most_at_once(d))
         quantity = most_at_once(d);
     int64_t asked_at = now_ns();
