@@ -296,7 +296,7 @@ test_show_says_what_it_waits_for() {
     prints 'version 7: needs workers of that version, 2 is the newest'
     id=$(process EXECUTING "lease_owner='w-9'" "lease_until=now() + interval '1 h'" "wake_at=now() + interval '1 h'")
     exits 0 process show "$id"
-    prints '^  runs on +w-9, lease ends in [0-9]+ min '
+    prints '^  runs on +w-9, lease ends in [0-9]+ (min|h)'
     id=$(process COMPLETED "completed_at=now() + interval '61 s'")
     exits 0 process show "$id"
     prints '^  ended .*, it took 1 min 1 s$'
