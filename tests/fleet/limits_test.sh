@@ -195,10 +195,10 @@ test_a_slow_api_grows_the_queue_and_never_the_calls() {
 # "The simulator or API away: transient, queue grows, nothing lost."
 test_an_api_that_is_away_loses_nothing_and_goes_on_when_it_is_back() {
     prepare
-    behave fx '{"minMs": 50, "maxMs": 50}'
+    behave fx '{"minMs": 3000, "maxMs": 3000}' # there is still something to do when it goes
     start_fleet
     send_fx 60
-    await_seen .fx.bookings.booked 10
+    await_seen .fx.in_flight 6 120
     simulator_kill
     wait_until "EXISTS (SELECT FROM commandbus.audit WHERE event_type = 'FAILED' AND details ->> 'error_code' = 'API_UNREACHABLE')" 30
     at_least "$(count "status = 'PENDING'")" 1 'commands waiting'
