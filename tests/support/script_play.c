@@ -37,6 +37,16 @@ static bool send_response(play *p, actor *a, const char *name, const char *paylo
     return accepted;
 }
 
+static void refuses_response(play *p, actor *a, const char *name, const char *payload)
+{
+    bool accepted = false;
+    cb_error e;
+
+    cr_assert(!cb_process_respond(p->s.rig.db, a->id.text, name, payload, NULL, &accepted, &e) &&
+                  e.code == CB_INVALID_NAME,
+              "seed %u: a response that its type does not take was accepted", p->first_seed);
+}
+
 static void respond(play *p, actor *a)
 {
     char payload[50];
@@ -44,7 +54,7 @@ static void respond(play *p, actor *a)
 
     snprintf(payload, sizeof payload, "{\"no\": %d}", a->sent + 1);
     if (kind == 0)
-        cr_assert(send_response(p, a, "nobodyKnowsThis", payload, NULL));
+        refuses_response(p, a, "nobodyKnowsThis", payload);
     else if (kind == 1)
         cr_assert(send_response(p, a, "go", "{}", NULL)); /* refused by its function */
     else if (kind == 2 && a->response_id.text[0])

@@ -17,6 +17,7 @@ stage stage_open(const cb_process_type *const *types, size_t n, const cb_step_ro
     };
 
     stage_do(cb_test_open_with, &s.kit, &options);
+    s.kit.worker = "stage";
     return s;
 }
 
