@@ -117,7 +117,7 @@ static bool start(const cb_http_request *request, payment *p, const cb_uuid *id,
     if (e.code == CB_INVALID_OPERATION)
         return was_started(request, id->text, answer) &&
                status_of_old(request, id->text, status, answer);
-    cb_http_error(answer, 503, "NOT_STARTED", "the payment was not started: ask again");
+    request_unknown(request, "payment", id, answer);
     return false;
 }
 

@@ -315,9 +315,12 @@ static bool submit(const cb_http_request *request, batch *b, bool *is_new, cb_ht
         (known > 0 && !is_the_same(request, b, known, answer)))
         return false;
     *is_new = known == 0;
-    if (*is_new && (!start_members(request, b, b->execute_immediately ? leased_by : NULL, &e) ||
-                    !cb_db_commit(request->db, &e)))
+    if (*is_new && !start_members(request, b, b->execute_immediately ? leased_by : NULL, &e))
         return not_started(answer);
+    if (*is_new && !cb_db_commit(request->db, &e)) {
+        request_unknown(request, "batch", &b->id, answer);
+        return false;
+    }
     if (*is_new && b->execute_immediately)
         execute_all(request, b, leased_by);
     return true;

@@ -153,6 +153,21 @@ bool request_id(const cb_http_request *request, const cb_uuid *space, cb_uuid *r
     return false;
 }
 
+void request_unknown(const cb_http_request *request, const char *what, const cb_uuid *id,
+                     cb_http_answer *answer)
+{
+    if (request->header(request, "Idempotency-Key"))
+        cb_http_error(answer, 503, "NOT_STARTED",
+                      "it is not known whether the %s was started: ask again with the same "
+                      "Idempotency-Key, which starts it once",
+                      what);
+    else
+        cb_http_error(answer, 503, "OUTCOME_UNKNOWN",
+                      "it is not known whether %s %s was started: look for it before you ask "
+                      "again, because a request without an Idempotency-Key pays anew",
+                      what, id->text);
+}
+
 bool request_ask(const cb_http_request *request, const char *sql, size_t n,
                  const char *const values[], struct pg_result **ret, cb_http_answer *answer)
 {

@@ -33,6 +33,10 @@ bool request_behaviour(json_object *behaviour, const char *where, cb_http_answer
 bool request_id(const cb_http_request *request, const cb_uuid *space, cb_uuid *ret,
                 cb_http_answer *answer);
 
+/* The answer where a commit may have been lost: what was asked for may be there. */
+void request_unknown(const cb_http_request *request, const char *what, const cb_uuid *id,
+                     cb_http_answer *answer);
+
 bool request_ask(const cb_http_request *request, const char *sql, size_t n,
                  const char *const values[], struct pg_result **ret, cb_http_answer *answer);
 

@@ -464,6 +464,11 @@ Test(process_batch, its_processes_may_have_ids_and_deadlines_of_their_own)
     cr_expect(strstr(e.message, second.text), "%s", e.message);
     expect_value(bus.conn, "2", "SELECT count(*) FROM commandbus.process");
 
+    again[1] = third.text; /* twice the same: one of them would never be started */
+    cr_expect_not(cb_start_batch(bus.db, &options, states, 2, NULL, &e));
+    cr_expect_eq(e.code, CB_INVALID_DATA, "%s", e.message);
+    expect_value(bus.conn, "2", "SELECT count(*) FROM commandbus.process");
+
     again[1] = "no-uuid";
     cr_expect_not(cb_start_batch(bus.db, &options, states, 2, NULL, &e));
     cr_expect_eq(e.code, CB_INVALID_DATA, "%s", e.message);

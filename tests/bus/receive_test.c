@@ -58,6 +58,25 @@ Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_orde
     rig_close(&r);
 }
 
+/* What is stored small may be long to read: seven numbers of 131,000 digits take two hundred bytes. */
+Test(receive, counts_what_a_command_is_to_read_and_not_what_it_is_stored_in)
+{
+    rig r = rig_open();
+    cb_receive_options options = { .worker = "w", .claim_bytes = 1000000 };
+    OWNED(cb_receiver) receiver = NULL;
+    OWNED(cb_claim) claim = NULL;
+    cb_error e = { 0 };
+    for (int i = 0; i < 5; i++)
+        test_send_one(r.db, .data = "{\"a\": [1e130000, 1e130000, 1e130000, 1e130000, 1e130000]}");
+    cr_assert(cb_receiver_open("fx", &options, &receiver, &e), "%s", e.message);
+
+    cr_assert(cb_receive(r.db, receiver, 10, &claim, &e), "%s", e.message);
+
+    cr_expect_eq(cb_claim_count(claim), 2);
+    cr_expect(cb_claim_more(claim));
+    rig_close(&r);
+}
+
 Test(receive, takes_the_longest_visible_first) /* BUS.1 */
 {
     rig r = rig_open();

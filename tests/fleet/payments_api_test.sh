@@ -303,21 +303,27 @@ CASES
     stop_worker api
 }
 
-# Issue 15.7: a process is answered over HTTP, once for each key, by callers with a token.
+# Issue 15.7: a process is answered over HTTP, once for each key, by callers with the token of responders: those who pay do not
+# approve.
 test_a_process_is_answered_over_http() {
     local id
-    answer() { http_ask api POST "/api/processes/$1/responses/$2" "$3" 'Authorization: Bearer s3cret' "${@:4}"; }
+    answer() { http_ask api POST "/api/processes/$1/responses/$2" "$3" 'Authorization: Bearer answers' "${@:4}"; }
     prepare
     start_simulator
     behave network '{"timeout": 100}'
     echo s3cret >"$work/token"
-    start_ready api --set "http.token-file=$work/token"
+    echo answers >"$work/responders"
+    start_ready api --set "http.token-file=$work/token" --set "http.responder-token-file=$work/responders"
+    http_ask api POST /api/payments "$(payment)" 'Authorization: Bearer answers' 'Idempotency-Key: k'
+    expect_http 401 .error UNAUTHORIZED
     http_ask api POST /api/payments "$(payment)" 'Authorization: Bearer s3cret' 'Idempotency-Key: k'
     expect_http 202
     id=$(field .processId)
     wait_until "(SELECT current_wait FROM commandbus.process) = 'awaitL1'" 60
     http_ask api POST "/api/processes/$id/responses/L1" '{"reference": "L1-REF-1"}'
     expect_http 401 .error UNAUTHORIZED
+    http_ask api POST "/api/processes/$id/responses/L1" '{"reference": "L1-REF-1"}' 'Authorization: Bearer s3cret'
+    expect_http 403 .error TOKEN_REQUIRED
     answer "$id" L5 '{"reference": "L5-REF-1"}'
     expect_http 422 .error INVALID_NAME
     field .message | grep -q "PaymentStep takes no response 'L5'. It takes L1, L2, L3, L4, riskApproval" || fail "$http_body"
@@ -339,7 +345,9 @@ test_a_process_is_answered_over_http() {
     expect_http 202 '[.processId, .response, .accepted] | map(tostring) | join(" ")' "$id L1 true"
     answer "$id" L1 '{"reference": "L1-REF-2"}' 'Idempotency-Key: first'
     expect_http 200 .accepted false
-    for level in L2 L3 L4; do
+    answer "$id" L2 '{"reference": "L2-REF-1"}' 'Idempotency-Key: first' # the same key, but another response
+    expect_http 202
+    for level in L3 L4; do
         answer "$id" "$level" "{\"reference\": \"$level-REF-1\"}" "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"
         expect_http 202
     done

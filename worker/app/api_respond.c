@@ -19,7 +19,7 @@ static const struct {
     { CB_PAYLOAD_TOO_LARGE, 413 }, { CB_INVALID_OPERATION, 409 },
 };
 
-static void refuse(const cb_error *e, cb_http_answer *answer)
+static void refuse(const cb_error *e, bool has_key, cb_http_answer *answer)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         if (refusals[i].code == e->code) {
@@ -29,14 +29,16 @@ static void refuse(const cb_error *e, cb_http_answer *answer)
         }
     }
     /* Messages of the server can hold data, a code cannot. */
-    cb_http_error(answer, 503, "DATABASE_FAILED",
-                  "nobody knows whether it was taken: ask again with the same Idempotency-Key%s%s",
+    cb_http_error(answer, 503, "DATABASE_FAILED", "it is not known whether it was taken: %s%s%s",
+                  has_key ? "ask again with the same Idempotency-Key"
+                          : "look at the process before you ask again",
                   *e->sqlstate ? "; SQLSTATE " : "", e->sqlstate);
 }
 
-/* A UUID is the id itself; any other key makes one, of this process. `ret` is "" where there is no key. */
-static bool read_key(const cb_http_request *request, const cb_uuid *process, cb_uuid *ret,
-                     cb_http_answer *answer)
+/* A UUID is the id itself; any other key makes one, of this process and this response: the same key for L1 and
+ * L2 is two responses. `ret` is "" where there is no key. */
+static bool read_key(const cb_http_request *request, const cb_uuid *process, const char *name,
+                     cb_uuid *ret, cb_http_answer *answer)
 {
     const char *key = request->header(request, "Idempotency-Key");
     bool is_sound = !key || (*key && strlen(key) <= LONGEST_KEY);
@@ -47,8 +49,10 @@ static bool read_key(const cb_http_request *request, const cb_uuid *process, cb_
     if (!is_sound)
         cb_http_error(answer, 400, "INVALID_IDEMPOTENCY_KEY",
                       "an Idempotency-Key has 1 to %d printable ASCII characters", LONGEST_KEY);
-    else if (key && !cb_uuid_parse(key, ret))
-        *ret = cb_uuid_from_name(process, key);
+    else if (key && !cb_uuid_parse(key, ret)) {
+        cb_uuid response = cb_uuid_from_name(process, name);
+        *ret = cb_uuid_from_name(&response, key);
+    }
     return is_sound;
 }
 
@@ -73,13 +77,13 @@ static void respond(const cb_http_request *request, cb_http_answer *answer)
 
     if (!cb_uuid_parse(request->parts[0], &process))
         cb_http_error(answer, 404, "PROCESS_NOT_FOUND", "a process's id is a UUID");
-    else if (!read_key(request, &process, &response, answer))
+    else if (!read_key(request, &process, name, &response, answer))
         return;
     else if (!payload)
         cb_http_error(answer, 503, "NO_MEMORY", "out of memory");
     else if (!cb_process_respond(request->db, process.text, name, payload,
                                  response.text[0] ? response.text : NULL, &accepted, &e))
-        refuse(&e, answer);
+        refuse(&e, response.text[0] != '\0', answer);
     else
         tell(&process, name, accepted, answer);
 }

@@ -42,10 +42,11 @@ enum {
 
 struct http {
     http_door doors[DOORS];
-    http_source asked;  /* the worker's */
-    http_source source; /* the server's own, which asks that */
-    api *api;           /* or NULL */
-    char *token;        /* or NULL */
+    http_source asked;     /* the worker's */
+    http_source source;    /* the server's own, which asks that */
+    api *api;              /* or NULL */
+    char *token;           /* or NULL */
+    char *responder_token; /* or NULL */
     bool is_stopped;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t answered;
@@ -99,7 +100,7 @@ static enum MHD_Result respond_api(http_door *d, struct MHD_Connection *connecti
                                    size_t *upload_size, void **state)
 {
     http *h = d->http;
-    const http_api routes = { h->api, h->token, &h->source };
+    const http_api routes = { h->api, h->token, h->responder_token, &h->source };
     bool is_call = *state != NULL, is_complete = is_call && *upload_size == 0;
 
     /* Before it is handed over: it may be answered before that returns. */
@@ -284,7 +285,12 @@ bool http_open(const http_options *options, http **ret, cb_error *e)
     h->api = options->api;
     h->asked = options->source;
     h->source = (http_source){ is_ready, metrics, h };
-    if (options->token_file && !http_token_read(options->token_file, &h->token, e))
+    if (options->token_file &&
+        !http_token_read("http.token-file", options->token_file, &h->token, e))
+        return false;
+    if (options->responder_token_file &&
+        !http_token_read("http.responder-token-file", options->responder_token_file,
+                         &h->responder_token, e))
         return false;
     h->doors[DOOR_MAIN] = (http_door){
         .http = h, .name = "http", .has_probes = true, .has_routes = h->api && !split
@@ -355,5 +361,6 @@ void http_free(http *h)
     pthread_cond_destroy(&h->answered);
     pthread_mutex_destroy(&h->lock);
     free(h->token);
+    free(h->responder_token);
     free(h);
 }

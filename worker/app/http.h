@@ -25,6 +25,8 @@ typedef struct {
     int port;         /* 0: any that is free */
     const char *
         token_file; /* who reads /metrics or asks a route must know what it holds; NULL: anybody may */
+    /* Who answers processes must know what this one holds instead; NULL: nobody may. */
+    const char *responder_token_file;
     http_source source;
     struct api *api; /* routes of handler sets; belongs to the server from then on. NULL: none */
     bool splits_api; /* they have a port of their own, and connections that probes do not share */

@@ -57,10 +57,36 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return result;
 }
 
+static bool knows(struct MHD_Connection *connection, const char *token)
+{
+    return token && http_token_matches(token, header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION));
+}
+
+/* Any of ours: enough to be told which paths there are. */
 static bool has_token(const http_api *h, struct MHD_Connection *connection)
 {
-    return !h->token ||
-           http_token_matches(h->token, header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION));
+    return !h->token || knows(connection, h->token) || knows(connection, h->responder_token);
+}
+
+/* Answers have a token of their own, also on loopback, which every login of the machine and every container
+ * of the pod shares: the bus decides by login who may answer a process, the route acts as the worker, and
+ * whoever submits payments or reads metrics is not to approve them. */
+static enum MHD_Result check_token(const http_api *h, struct MHD_Connection *connection,
+                                   const cb_route *route, bool *ret)
+{
+    *ret = true;
+    if (!api_table_needs_token(route) && (!h->token || knows(connection, h->token)))
+        return MHD_YES;
+    if (api_table_needs_token(route) && knows(connection, h->responder_token))
+        return MHD_YES;
+    *ret = false;
+    if (api_table_needs_token(route))
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "TOKEN_REQUIRED",
+                      "answers are taken from callers with the token of "
+                      "http.responder-token-file only",
+                      "");
+    return refuse(connection, MHD_HTTP_UNAUTHORIZED, "UNAUTHORIZED",
+                  "needs Authorization: Bearer <token>", "");
 }
 
 /* ---- the calls of one request ---- */
@@ -83,11 +109,10 @@ static enum MHD_Result begin(const http_api *h, struct MHD_Connection *connectio
                       "there are other methods here, see Allow", allow);
     if (!route)
         return refuse(connection, MHD_HTTP_NOT_FOUND, "NOT_FOUND", "there is nothing here", "");
-    /* Also on loopback: every login of the machine and every container of the pod is there, and the bus decides by login
-     * who may answer a process. */
-    if (!h->token && api_table_needs_token(route))
-        return refuse(connection, MHD_HTTP_FORBIDDEN, "TOKEN_REQUIRED",
-                      "answers are taken from callers with a token only: set http.token-file", "");
+    bool may_ask;
+    enum MHD_Result refused = check_token(h, connection, route, &may_ask);
+    if (!may_ask)
+        return refused;
     if (!h->source->is_ready(h->source->arg, reason, sizeof reason))
         return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "NOT_READY", reason, "");
     api_call *call = api_call_new(route, &parts);

@@ -11,7 +11,8 @@
 /* Borrowed. */
 typedef struct {
     api *api;
-    const char *token; /* or NULL */
+    const char *token;           /* or NULL */
+    const char *responder_token; /* or NULL */
     const http_source *source;
 } http_api;
 

@@ -39,19 +39,19 @@ static bool read_file(const char *file, char *text, size_t size, size_t *ret)
     return fine;
 }
 
-bool http_token_read(const char *file, char **ret, cb_error *e)
+bool http_token_read(const char *key, const char *file, char **ret, cb_error *e)
 {
     char text[1030];
     size_t n = 0;
 
     if (!read_file(file, text, sizeof text - 1, &n))
-        return misuse(e, advice, "cannot read http.token-file '%s': %s", file, strerror(errno));
+        return misuse(e, advice, "cannot read %s '%s': %s", key, file, strerror(errno));
     while (n > 0 && strchr(blanks, text[n - 1]))
         n--;
     text[n] = '\0';
     const char *token = text + strspn(text, blanks);
     if (n > 1024 || strlen(text) != n || !is_token(token))
-        return misuse(e, advice, "http.token-file '%s' holds no token", file);
+        return misuse(e, advice, "%s '%s' holds no token", key, file);
     *ret = strdup(token);
     return *ret || cb_fail(e, CB_MEMORY, "out of memory");
 }

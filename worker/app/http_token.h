@@ -5,9 +5,9 @@
 #include <commandbus/error.h>
 #include <stdbool.h>
 
-/* What the file holds without the blanks around it. The caller frees *ret. CB_MISUSE when it cannot be
+/* What the file of that key holds without the blanks around it. The caller frees *ret. CB_MISUSE when it cannot be
  * read, is empty, or could not be a token. */
-bool http_token_read(const char *file, char **ret, cb_error *e) CB_NODISCARD;
+bool http_token_read(const char *key, const char *file, char **ret, cb_error *e) CB_NODISCARD;
 
 /* Whether an Authorization header (which may be NULL) brings it. How long this takes does not tell how
  * much of a guess was right. */

@@ -72,6 +72,7 @@ static bool open_http(app *a, cb_error *e)
     http_options options = { .bind = a->config->http_bind,
                              .port = (int)a->config->http_port,
                              .token_file = a->config->http_token_file,
+                             .responder_token_file = a->config->http_responder_token_file,
                              .source = { is_ready, metrics, a },
                              .splits_api = a->config->http_api_port != 0 &&
                                            a->config->http_api_port != a->config->http_port,

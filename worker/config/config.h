@@ -79,8 +79,9 @@ typedef struct {
     char *modules_dir;
     double shutdown_timeout, kill_grace, unknown_type_grace, reply_grace;
     char *http_bind;
-    int64_t http_port;     /* 0: no HTTP */
-    char *http_token_file; /* or NULL */
+    int64_t http_port;               /* 0: no HTTP */
+    char *http_token_file;           /* or NULL */
+    char *http_responder_token_file; /* or NULL */
     double http_route_timeout;
     int64_t http_api_port; /* 0: the same */
     double http_request_timeout;

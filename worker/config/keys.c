@@ -135,6 +135,8 @@ const config_key config_keys[] = {
       .help = "0: no HTTP" },
     { "http.token-file", KEY_TEXT, TOP(http_token_file), .without = "none",
       .help = "a file with the bearer token that /metrics and routes ask for" },
+    { "http.responder-token-file", KEY_TEXT, TOP(http_responder_token_file), .without = "none",
+      .help = "a file with the bearer token of those who may answer any process over HTTP" },
     { "http.route-timeout", KEY_DURATION, TOP(http_route_timeout), .initial = "10s", .min = 0.1,
       .max = 1 * HOURS, .help = "a route that waits longer for the database is answered with 503" },
     { "http.api-port", KEY_INTEGER, TOP(http_api_port), .initial = "0", .max = 65535,

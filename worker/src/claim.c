@@ -15,6 +15,8 @@ static size_t most_at_once(const served *d)
 /* What claims of commands may hold of an instance's memory over all its domains, and one command more of each: with the
  * memory of processes (process_memory.h) it fits the smallest limit that deploy/ has, 256 MiB. */
 static const size_t most_bytes = 32 * 1024 * 1024;
+/* Of that one claim: its memory comes back with the last of its commands, however slow that one is. */
+static const size_t most_bytes_at_once = 8 * 1024 * 1024;
 
 static size_t room(cb_worker *w)
 {
@@ -89,7 +91,8 @@ static void claim(cb_worker *w, claim_place *p)
     db_link *link = &w->links[LINK_CLAIM];
     OWNED(cb_claim) taken = NULL;
     cb_error e = { 0 };
-    size_t quantity = free_places(w, p), bytes = room(w);
+    size_t quantity = free_places(w, p), left = room(w),
+           bytes = left < most_bytes_at_once ? left : most_bytes_at_once;
 
     if (quantity == 0) { /* as soon as there is room */
         p->sleep.hot = true;
@@ -99,6 +102,8 @@ static void claim(cb_worker *w, claim_place *p)
                             bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
     if (quantity > most_at_once(d))
         quantity = most_at_once(d);
+    if (bytes == 0)
+        quantity = 1;
     int64_t asked_at = now_ns();
     if (!cb_receive(link->db, d->receiver, (int)quantity, &taken, &e)) {
         sleep_after_failure(&p->sleep);

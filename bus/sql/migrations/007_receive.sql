@@ -262,7 +262,7 @@ BEGIN
     IF taken.msg_ids IS NULL THEN
         RETURN;
     END IF;
-    large := quantity::bigint * known.payload_limit > claim_bytes;
+    large := quantity::bigint * (known.payload_limit + 65536) > claim_bytes; -- data and headers
     expires := statement_timestamp() >= commandbus.reclaims_from(receive.vt_seconds);
 
     RETURN QUERY
@@ -335,7 +335,10 @@ BEGIN
             ) c) >= claim_bytes THEN
             put_back := ARRAY(SELECT l FROM unnest(left_over) l WHERE EXISTS (
                 SELECT FROM commandbus.command_metadata c
-                WHERE c.msg_id = l AND c.domain = receive.domain AND c.status = 'PENDING'));
+                WHERE c.msg_id = l AND c.domain = receive.domain
+                  AND (c.status = 'PENDING'
+                       OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp() AND expires
+                           AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)))));
             left_over := ARRAY(SELECT l FROM unnest(left_over) l WHERE l <> ALL (put_back) ORDER BY 1);
             EXECUTE format('UPDATE pgmq.%I q SET vt = t.visible_at, read_ct = q.read_ct - 1 '
                            'FROM unnest($1, $2) t(msg_id, visible_at) WHERE q.msg_id = t.msg_id AND t.msg_id = ANY ($3)',

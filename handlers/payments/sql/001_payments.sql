@@ -141,7 +141,7 @@ BEGIN
               found.credit_currency, found.value_date)
              IS NOT DISTINCT FROM (draft.debit_account, draft.credit_account, draft.debit_amount, draft.debit_currency,
                                    draft.credit_currency, draft.value_date)
-             AND found.cutoff_at = coalesce(draft.cutoff, found.cutoff_at)
+             AND (draft.cutoff IS NULL OR found.cutoff_at IS NOT DISTINCT FROM draft.cutoff)
         THEN CASE WHEN found.status IN ('COMPLETE', 'FAILED', 'CANCELLED') THEN 'ENDED' ELSE 'SAME' END
         ELSE 'OTHER'
     END;

@@ -26,7 +26,8 @@
  * completes, from the state of that moment. on_failure may say something else.
  *
  * A response is kept from its arrival until its step takes it, in the order of arrival; each is taken once. One
- * that does not fit its table, or that update_state refuses, is recorded as refused, and the step waits on. Give
+ * that does not fit its table is refused when it is brought; one that update_state refuses is recorded as
+ * refused, and the step waits on. Give
  * a response_id: it is what tells a repetition from a second response.
  *
  * Thread-safety: a manager is const; its functions are called by one thread for one process. */
