@@ -22,10 +22,11 @@ api_start() {
         sleep 0.05
     done
 }
-# book SETTINGS...: one command, for one attempt.
+# book SETTINGS...: one command. A handshake may take longer than a connection may on a busy machine, so it may be tried again.
 book() {
     api_start
-    worker_settings=(domains.fx.concurrent-messages=1 domains.fx.max-attempts=1 "handlers.fx.url=https://localhost:$api_port" "$@")
+    worker_settings=(domains.fx.concurrent-messages=1 domains.fx.max-attempts=5 domains.fx.retry-backoff=200ms
+        "handlers.fx.url=https://localhost:$api_port" "$@")
     start_ready a
     send_commands 1 BookFx '{"amount": "100.00", "fromCurrency": "EUR", "toCurrency": "USD", "valueDate": "2099-01-31"}'
     wait_until "$all_done" 30
