@@ -9,10 +9,12 @@
 
 enum {
     ROUNDS = 15,
-    COMMANDS = 3000
+    COMMANDS = 3000,
+    CLAIMED = 10,                                 /* at once */
+    MOST_CLAIMS = COMMANDS / ROUNDS / CLAIMED - 1 /* of one worker: some are left for the heir */
 };
 
-/* Receives and settles with outcomes of every kind until it is killed. Says a byte when it begins. */
+/* Receives and settles with outcomes of every kind until it is killed. Says a byte once it has settled something. */
 static void work_until_killed(const char *conninfo, int started, unsigned seed)
 {
     static const cb_outcome outcomes[] = { CB_SUCCESS,   CB_SUCCESS,     CB_SUCCESS,
@@ -22,23 +24,26 @@ static void work_until_killed(const char *conninfo, int started, unsigned seed)
     cb_receiver *receiver = NULL;
     cb_receive_options options = { .worker = "doomed", .vt_seconds = 0.2 };
 
-    if (!cb_db_open(conninfo, &db, NULL) || !cb_receiver_open("fx", &options, &receiver, NULL) ||
-        write(started, "!", 1) != 1)
+    if (!cb_db_open(conninfo, &db, NULL) || !cb_receiver_open("fx", &options, &receiver, NULL))
         _exit(1);
-    for (;;) {
+    for (int n = 0; n < MOST_CLAIMS; n++) {
         cb_claim *claim = NULL;
-        cb_settlement items[10];
-        if (!cb_receive(db, receiver, 10, &claim, NULL))
+        cb_settlement items[CLAIMED];
+        if (!cb_receive(db, receiver, CLAIMED, &claim, NULL))
             _exit(1);
         for (size_t i = 0; i < cb_claim_count(claim); i++)
             items[i] = test_outcome(cb_claim_at(claim, i), outcomes[(unsigned)rand_r(&seed) % 7]);
         if (!cb_settle(db, "doomed", items, cb_claim_count(claim), NULL))
             _exit(1);
         cb_claim_free(claim);
+        if (n == 0 && write(started, "!", 1) != 1)
+            _exit(1);
     }
+    for (;;)
+        pause();
 }
 
-/* A worker of its own process, killed some 0 to 60 ms after it began. */
+/* A worker of its own process, killed some 0 to 60 ms after it settled something. */
 static void run_and_kill(const char *conninfo, unsigned *seed)
 {
     int started[2], status = 0;
