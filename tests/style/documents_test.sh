@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The documents of this tree: what is cited from them exists.
+# The documents of this tree: what is cited from them exists, and what they must name they name.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 passed=0 failed=0
@@ -23,7 +23,7 @@ files() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git ls-files --cached --others --exclude-standard -- "$@"
     else # an unpacked archive
-        for file; do find . -path ./build -prune -o -name "$file" -print; done
+        for file; do find . -path ./build -prune -o -path "./$file" -print; done
     fi | while IFS= read -r file; do
         if [[ -f $file ]]; then printf '%s\n' "$file"; fi
     done
@@ -43,8 +43,37 @@ unknown_behaviours() {
 
 repeated_behaviours() { behaviours | sort | uniq -d; }
 
+# in_contract: the names on stdin that bus/CONTRACT.md does not have.
+in_contract() {
+    local name
+    while IFS= read -r name; do
+        grep -qE "(^|[^a-z_.>-])${name//./\\.}([^a-z_.<-]|\.?$)" bus/CONTRACT.md || echo "$name"
+    done
+}
+
+# Functions that a role may call.
+granted() {
+    files 'bus/sql/*.sql' | xargs cat | sed 's/--.*//' | tr '\n' ' ' | tr ';' '\n' |
+        sed -nE 's/.*GRANT EXECUTE ON FUNCTION (.*) TO commandbus.*/\1/p' | grep -oE 'commandbus\.[a-z_]+' |
+        sed 's/^commandbus\.//' | sort -u
+}
+functions_not_in_contract() { granted | in_contract; }
+
+# Configuration keys, as the table of the worker has them.
+keys() { files 'worker/config/*.c' | xargs grep -hoE '\{ "[a-z]+[a-zA-Z.<>-]+", KEY_' | cut -d'"' -f2; }
+keys_not_in_contract() { keys | in_contract; }
+
+# What finds nothing proves nothing.
+enough() {
+    (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
+    (($(keys | wc -l) > 40)) || echo "only $(keys | wc -l) keys found"
+}
+
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
 check 'every behaviour has one number' repeated_behaviours
+check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
+check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
+check 'there are functions and keys to look for' enough
 
 echo "$passed passed, $failed failed"
 ((failed == 0))
