@@ -4,11 +4,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 passed=0 failed=0
 
-# check NAME COMMAND...: what the command prints is what is wrong.
+# check NAME COMMAND...: what the command prints is what is wrong, and so is its failing.
 check() {
     local name=$1 wrong
     shift
-    wrong=$("$@")
+    wrong=$("$@" 2>&1) || wrong+=" ($* failed)"
     if [[ -z $wrong ]]; then
         passed=$((passed + 1))
     else
@@ -41,14 +41,22 @@ unknown_behaviours() {
         awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known)' <(behaviours) -
 }
 
+# The sections of DESIGN.md, as 8 and 8.3.
+sections() { sed -nE 's/^#+ ([0-9]+(\.[0-9]+)?)\.? .*/\1/p' DESIGN.md; }
+unknown_sections() { # not those of S0 to S4
+    files '*.c' '*.h' '*.sh' '*.sql' '*.md' | grep -v '^DESIGN.md$' |
+        xargs grep -noE '(S[0-4] )?\b([Ss]ection|DESIGN( section)?) [0-9]+(\.[0-9]+)?(, [0-9]+\.[0-9]+)*' |
+        awk 'NR == FNR { known[$0] = 1; next }
+             /:S[0-4] / { next }
+             { n = split(substr($0, match($0, /[0-9.]+(, [0-9.]+)*$/)), number, ", ")
+               for (i = 1; i <= n; i++) if (!(number[i] in known)) print }' <(sections) -
+}
+
 repeated_behaviours() { behaviours | sort | uniq -d; }
 
 # in_contract: the names on stdin that bus/CONTRACT.md does not have.
 in_contract() {
-    local name
-    while IFS= read -r name; do
-        grep -qE "(^|[^a-z_.>-])${name//./\\.}([^a-z_.<-]|\.?$)" bus/CONTRACT.md || echo "$name"
-    done
+    comm -13 <(grep -oE '[a-z][a-zA-Z_.<>-]*[a-z>]' bus/CONTRACT.md | sort -u) <(sort -u)
 }
 
 # Functions that a role may call.
@@ -70,6 +78,7 @@ enough() {
 }
 
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
+check 'every section that is cited is in DESIGN.md' unknown_sections
 check 'every behaviour has one number' repeated_behaviours
 check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
 check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
