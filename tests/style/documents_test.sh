@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The documents of this tree: what is cited from them exists, and what they must name they name.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+passed=0 failed=0
+
+# check NAME COMMAND...: what the command prints is what is wrong, and so is its failing.
+check() {
+    local name=$1 wrong
+    shift
+    wrong=$("$@" 2>&1) || wrong+=" ($* failed)"
+    if [[ -z $wrong ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s\n%s\n' "$name" "$wrong"
+    fi
+}
+
+# files PATTERN...: those of the tree, without the ones that were deleted and not yet committed.
+files() {
+    local file
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files --cached --others --exclude-standard -- "$@"
+    else # an unpacked archive
+        for file; do find . -path ./build -prune -o -path "./$file" -print; done
+    fi | while IFS= read -r file; do
+        if [[ -f $file ]]; then printf '%s\n' "$file"; fi
+    done
+}
+
+# The numbers of tests/REQUIREMENTS.md, as BUS.3.
+behaviours() {
+    awk '/^## / { area = $2 } /^[0-9]+\. / { print area "." $1 + 0 }' tests/REQUIREMENTS.md
+}
+
+unknown_behaviours() {
+    local areas
+    areas=$(behaviours | cut -d. -f1 | sort -u | paste -sd'|')
+    files '*.c' '*.h' '*.sh' '*.sql' '*.md' '*.cfg' '*.yaml' '*.txt' | xargs grep -noEw "($areas)\.[0-9]+" |
+        awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known)' <(behaviours) -
+}
+
+# The sections of DESIGN.md, as 8 and 8.3.
+sections() { sed -nE 's/^#+ ([0-9]+(\.[0-9]+)?)\.? .*/\1/p' DESIGN.md; }
+unknown_sections() { # not those of S0 to S4
+    files '*.c' '*.h' '*.sh' '*.sql' '*.md' | grep -v '^DESIGN.md$' |
+        xargs grep -noE '(S[0-4] )?\b([Ss]ection|DESIGN( section)?) [0-9]+(\.[0-9]+)?(, [0-9]+\.[0-9]+)*' |
+        awk 'NR == FNR { known[$0] = 1; next }
+             /:S[0-4] / { next }
+             { n = split(substr($0, match($0, /[0-9.]+(, [0-9.]+)*$/)), number, ", ")
+               for (i = 1; i <= n; i++) if (!(number[i] in known)) print }' <(sections) -
+}
+
+repeated_behaviours() { behaviours | sort | uniq -d; }
+
+# in_contract: the names on stdin that bus/CONTRACT.md does not have.
+in_contract() {
+    comm -13 <(grep -oE '[a-z][a-zA-Z_.<>-]*[a-z>]' bus/CONTRACT.md | sort -u) <(sort -u)
+}
+
+# Functions that a role may call.
+granted() {
+    files 'bus/sql/*.sql' | xargs cat | sed 's/--.*//' | tr '\n' ' ' | tr ';' '\n' |
+        sed -nE 's/.*GRANT EXECUTE ON FUNCTION (.*) TO commandbus.*/\1/p' | grep -oE 'commandbus\.[a-z_]+' |
+        sed 's/^commandbus\.//' | sort -u
+}
+functions_not_in_contract() { granted | in_contract; }
+
+# Configuration keys, as the table of the worker has them.
+keys() { files 'worker/config/*.c' | xargs grep -hoE '\{ "[a-z]+[a-zA-Z.<>-]+", KEY_' | cut -d'"' -f2; }
+keys_not_in_contract() { keys | in_contract; }
+
+# What finds nothing proves nothing.
+enough() {
+    (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
+    (($(keys | wc -l) > 40)) || echo "only $(keys | wc -l) keys found"
+}
+
+check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
+check 'every section that is cited is in DESIGN.md' unknown_sections
+check 'every behaviour has one number' repeated_behaviours
+check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
+check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
+check 'there are functions and keys to look for' enough
+
+echo "$passed passed, $failed failed"
+((failed == 0))
