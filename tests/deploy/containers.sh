@@ -4,6 +4,7 @@
 #   enter_namespaces SCRIPT      runs it again inside: a folder /run, processes and mounts of its own
 #   configure_containers DRIVER  CONTAINERS_CONF and CONTAINERS_STORAGE_CONF, in $work
 #   make_base [SUITE]            debian:SUITE-slim [bookworm], from this machine's own package sources
+#   has_suite SUITE              whether those have it
 #   build_image TOOL TAG [ARGUMENTS...]
 
 # shellcheck shell=bash disable=SC2154,SC2034 # work and root are the test's, storage_driver is for it
@@ -61,10 +62,14 @@ CONF
         DISABLE_HC_SYSTEMD=true
 }
 
-# As the slim image of Debian is: what is required and apt, without manuals and translations. How this machine fetches
-# packages and whom it trusts comes along.
+has_suite() { [[ -n $(apt-get indextargets --format '$(SITE)' "Codename: $1") ]]; }
+
+# As the slim image of Debian is: what is required and apt, without manuals and translations, and with a dpkg that does not wait
+# for the disk. How this machine fetches packages and whom it trusts comes along. Made in the memory that is our /run, where
+# there is enough.
 make_base() {
-    local exclude suite=${1:-bookworm} options=() sources=()
+    local exclude suite=${1:-bookworm} options=(--dpkgopt=force-unsafe-io) sources=() place=
+    if (($(df --output=avail -k /run | tail -n 1) > 2 * 1024 * 1024)); then place=/run; fi
     # Another release comes from the same place as this machine's own.
     if [[ $suite != bookworm ]]; then
         sources=("deb $(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' | sort -u | grep -v security | head -n 1) $suite main")
@@ -72,7 +77,7 @@ make_base() {
     for exclude in doc man info locale; do options+=("--dpkgopt=path-exclude=/usr/share/$exclude/*"); done
     apt-config dump Acquire >"$work/acquire.conf"
     # shellcheck disable=SC2016 # $1 is the hook's: the folder that becomes the image
-    mmdebstrap --variant=minbase "${options[@]}" --aptopt="$work/acquire.conf" \
+    TMPDIR=${place:-${TMPDIR:-/tmp}} mmdebstrap --variant=minbase "${options[@]}" --aptopt="$work/acquire.conf" \
         --customize-hook='if [ -d /usr/local/share/ca-certificates ]; then tar -C /usr/local/share -c ca-certificates | tar -C "$1/usr/local/share" -x; fi' \
         "$suite" "$work/base-$suite.tar" "${sources[@]}"
 }

@@ -94,13 +94,19 @@ static void open_drainage(drainage *d)
     pthread_mutex_init(&d->mutex, NULL);
 }
 
+static double seconds_since(struct timespec began)
+{
+    struct timespec now = in_seconds(0);
+
+    return (double)(now.tv_sec - began.tv_sec) + (double)(now.tv_nsec - began.tv_nsec) / 1e9;
+}
+
 /* Routes have run beside the drain of the worker: what is left of its time is theirs. */
 static bool stop(const drain_what *what, double timeout_seconds)
 {
     struct timespec began = in_seconds(0);
     bool drained = !what->worker || cb_worker_stop(what->worker, timeout_seconds);
-    struct timespec now = in_seconds(0);
-    double left = timeout_seconds - (double)(now.tv_sec - began.tv_sec);
+    double left = timeout_seconds - seconds_since(began);
 
     http_stop(what->http, drained && left > 0 ? left : 0);
     return drained;
