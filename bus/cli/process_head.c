@@ -162,7 +162,7 @@ static void print_owed(const process_view *v)
 {
     size_t n = json_object_array_length(v->owed);
 
-    if (n == 0)
+    if (n == 0 || process_is(v, "status", "COMPLETED"))
         return;
     label(process_is(v, "phase", "COMPENSATING") ? "still owed" : "can undo");
     for (size_t i = 0; i < n; i++) {

@@ -304,11 +304,11 @@ static bool not_started(cb_http_answer *answer)
 /* *is_new: it was not there before. */
 static bool submit(const cb_http_request *request, batch *b, bool *is_new, cb_http_answer *answer)
 {
-    char leased_by[64];
+    char leased_by[256];
     size_t known = 0;
     cb_error e = { 0 };
 
-    snprintf(leased_by, sizeof leased_by, "http-%s", cb_uuid_new().text);
+    cb_process_types_caller(request->types, leased_by, sizeof leased_by);
     if (!register_type(request, &e) || !cb_db_begin(request->db, &e))
         return not_started(answer);
     if (!draft_all(request, b, &known, answer) ||

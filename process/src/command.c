@@ -51,10 +51,12 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     return true;
 }
 
-/* No record has it: the process has ended when it is sent, and nobody goes on with its reply. */
+/* No record has it: the process has ended when it is sent, and nobody goes on with its reply. An
+ * event tells of it. */
 bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, json_object *data)
 {
     json_object *o = NULL;
+    json_object *told = NULL;
     char key[512];
 
     if (!pthread_equal(p->thread, pthread_self())) {
@@ -65,8 +67,12 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
         run_stray(p, "cb_hook_send() was called outside of a hook");
         return false;
     }
-    if (!domain || !command_type || !(o = json_object_new_object()))
+    if (!domain || !command_type || !(told = json_object_new_object()))
         return false;
+    if (!(o = json_object_new_object())) {
+        json_object_put(told);
+        return false;
+    }
     snprintf(key, sizeof key, "hook/%s/%zu", p->in_step, json_object_array_length(p->commands));
     cb_uuid id = cb_uuid_derived(&p->row->process_id, key);
     put_text(o, "domain", domain);
@@ -75,6 +81,10 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
     put_text(o, "reply_to", "");
     put(o, "data", data ? json_object_get(data) : json_object_new_object());
     json_object_array_add(p->commands, o);
+    put_text(told, "command_id", id.text);
+    put_text(told, "domain", domain);
+    put_text(told, "command_type", command_type);
+    run_event(p, "COMMAND_SENT", p->in_step, told);
     p->sent_to = NULL;
     p->sent++;
     return true;

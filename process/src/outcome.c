@@ -140,6 +140,7 @@ void run_waited(cb_process *p, record *r)
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
 {
     size_t sent = json_object_array_length(p->commands);
+    size_t told = json_object_array_length(p->events);
     cb_error e = { 0 };
 
     if (!hook)
@@ -158,6 +159,7 @@ void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
     run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
     state_restore(p);
     json_object_array_del_idx(p->commands, sent, json_object_array_length(p->commands) - sent);
+    json_object_array_del_idx(p->events, told, json_object_array_length(p->events) - told);
 }
 
 void run_end(cb_process *p, const char *status)

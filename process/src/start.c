@@ -56,13 +56,21 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
     return settle(arg, settlement);
 }
 
+void cb_process_types_set_caller(cb_process_types *types, const char *name)
+{
+    snprintf(types->caller, sizeof types->caller, "%s", name);
+}
+
 /* A name for people; the fence is the lease's number. */
-static void name_of_caller(char *to, size_t size)
+void cb_process_types_caller(const cb_process_types *types, char *to, size_t size)
 {
     char host[200] = "host";
 
     gethostname(host, sizeof host - 1);
-    snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
+    if (types->caller[0])
+        snprintf(to, size, "%s-%s", types->caller, cb_uuid_new().text + 28);
+    else
+        snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
 }
 
 /* It is started: whatever goes wrong from here on, the workers take it up when the lease ends. */
@@ -174,7 +182,7 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
     OWNED(json_object) json = start_state(entry->type, state, e);
     if (!json)
         return false;
-    name_of_caller(worker, sizeof worker);
+    cb_process_types_caller(types, worker, sizeof worker);
     cb_process_request_options request_options = { .process_id = options->process_id,
                                                    .deadline = options->deadline,
                                                    .batch_id = options->batch_id,

@@ -16,6 +16,7 @@ struct cb_process_types {
     size_t n;
     const cb_step_route *routes;
     size_t n_routes;
+    char caller[128]; /* who runs what is started here; empty: nobody said */
 };
 
 /* NULL when this program does not have it. */

@@ -275,6 +275,10 @@ test_show_tells_what_is_undone_and_what_is_owed() {
     prints 'COMPENSATION +second +COMPLETED +took 1 ms  undoes second$'
     prints '^ +error NO_WAY: the bank says no$'
     prints "^  give up +commandbus process cancel $id --reason '...' --no-compensations$"
+    id=$(process COMPLETED completed_at='now()') # nobody can undo it any more
+    record "$id" 0 STEP COMPLETED first "owes='{\"inline\": true}'"
+    exits 0 process show "$id"
+    lacks 'can undo'
 }
 
 # STP.6: timers in words; what to do is about what it waits for.

@@ -265,6 +265,11 @@ test_a_batch_may_be_executed_at_once() {
     same "$(outcomes)" '20 WAITING_FOR_ASYNC'
     same "$(count "command_type = 'BookRisk'")" 20 'commands sent'
     same "$(sql 'SELECT DISTINCT status FROM payments.payment')" PROCESSING
+    # Whoever reads the record finds the instance by its name in `commandbus fleet`.
+    http_ask api POST /api/payments "$(payment)"
+    expect_http 202
+    same "$(sql "SELECT count(*) FROM commandbus.process_audit WHERE worker ~ '^api-http-[0-9a-f]+$' AND event IN ('PROCESS_CREATED', 'STEP_COMPLETED')")" \
+        42 'records of what the routes have run'
     stop_worker api
 }
 

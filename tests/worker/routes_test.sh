@@ -12,6 +12,15 @@ test_a_route_gets_its_body_its_headers_and_the_parts_of_its_path() {
     grep -qi '^content-type: application/json' <<<"$http_headers" || fail "no JSON: $http_headers"
     http_ask a GET /desk/o%2De/parts/two
     expect_http 200 '.first + " " + .second' 'o-e two'
+    http_ask a GET /desk/one%00more/parts/two # no C string has a NUL: it would be 'one'
+    expect_http 200 '.first + " " + .second' 'one%00more two'
+    stop_worker a
+}
+
+test_two_idempotency_keys_are_refused() {
+    start_ready a "${serving[@]}"
+    http_ask a POST /desk/echo '{}' 'Idempotency-Key: k-1' 'idempotency-key: k-2'
+    expect_http 400 .error INVALID_IDEMPOTENCY_KEY
     stop_worker a
 }
 

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api_watch.h"
@@ -154,6 +155,7 @@ bool api_submit(api *a, api_call *call)
 static bool open_types(api *a, cb_error *e)
 {
     size_t n = 0, used = 0;
+    char caller[120];
 
     for (size_t i = 0; i < a->options.n_modules; i++)
         n += a->options.modules[i]->n_processes;
@@ -164,8 +166,13 @@ static bool open_types(api *a, cb_error *e)
         for (size_t k = 0; k < a->options.modules[i]->n_processes; k++)
             a->type_list[used++] = a->options.modules[i]->processes[k];
     }
-    return cb_process_types_open(a->type_list, n, a->options.steps, a->options.n_steps,
-                                 a->options.settings, a->options.n_settings, &a->types, e);
+    if (!cb_process_types_open(a->type_list, n, a->options.steps, a->options.n_steps,
+                               a->options.settings, a->options.n_settings, &a->types, e))
+        return false;
+    /* Not the instance's own name: what that holds and does not run is released. */
+    snprintf(caller, sizeof caller, "%.100s-http", a->options.worker);
+    cb_process_types_set_caller(a->types, caller);
+    return true;
 }
 
 static bool start_threads(api *a, cb_error *e)

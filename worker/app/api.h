@@ -10,6 +10,7 @@ typedef struct {
     const cb_module *const *modules;
     size_t n_modules;
     const char *database_url;
+    const char *worker; /* who runs the processes that routes start, for people */
     double
         route_seconds; /* from coming to being answered, as far as the database keeps it waiting */
     const cb_step_route *steps; /* of the configuration, for processes that routes start */

@@ -229,6 +229,14 @@ static bool metrics(void *arg, char **ret, cb_error *e)
 
 /* ---- start and end ---- */
 
+/* A path with %00 stays as it is: unescaped it would end there, and be another. */
+static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
+{
+    (void)arg;
+    (void)connection;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 /* Adopts the socket: it is closed with the server, or here. Twice the connections, for those that the
  * guard has sent away are still there until they are closed. */
 static bool start_adopt(http_door *d, int fd, cb_error *e)
@@ -239,7 +247,8 @@ static bool start_adopt(http_door *d, int fd, cb_error *e)
         connected, d, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         2 * MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE,
-        STACK_BYTES, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        STACK_BYTES, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+        MHD_OPTION_END);
     if (d->daemon)
         return true;
     close(fd);

@@ -15,6 +15,24 @@ static const char *header_of(void *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_keys(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    (void)kind;
+    (void)value;
+    *(int *)arg += strcasecmp(name, "Idempotency-Key") == 0;
+    return MHD_YES;
+}
+
+/* Which of two keys counts is anybody's guess, and the next guess pays again. */
+static bool has_two_keys(struct MHD_Connection *connection)
+{
+    int keys = 0;
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_keys, &keys);
+    return keys > 1;
+}
+
 static void resume(void *connection)
 {
     MHD_resume_connection(connection);
@@ -113,6 +131,9 @@ static enum MHD_Result begin(const http_api *h, struct MHD_Connection *connectio
     enum MHD_Result refused = check_token(h, connection, route, &may_ask);
     if (!may_ask)
         return refused;
+    if (has_two_keys(connection))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "INVALID_IDEMPOTENCY_KEY",
+                      "there is more than one Idempotency-Key", "");
     if (!h->source->is_ready(h->source->arg, reason, sizeof reason))
         return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "NOT_READY", reason, "");
     api_call *call = api_call_new(route, &parts);

@@ -59,6 +59,7 @@ static bool open_api(app *a, api **ret, cb_error *e)
     return api_open(&(api_options){ .modules = parts->loaded,
                                     .n_modules = parts->n_sets,
                                     .database_url = a->config->database_url,
+                                    .worker = parts->worker.name,
                                     .route_seconds = a->config->http_route_timeout,
                                     .steps = parts->routes,
                                     .n_steps = a->config->n_steps,

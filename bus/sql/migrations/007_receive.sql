@@ -155,7 +155,7 @@ BEGIN
                 -- The fence moves on: what the silent holder may still bring is STALE.
                 lease_no = c.lease_no + 1, lease_owner = NULL, lease_until = NULL,
                 error_type = 'TRANSIENT', error_code = 'LEASE_EXHAUSTED',
-                error_message = format('%s runs ended without an outcome: the worker died or lost its lease', c.attempts)
+                error_message = 'its last run ended without an outcome: the worker died or lost its lease'
             WHERE c.ctid = (SELECT l.ctid FROM commandbus.command_metadata l
                             WHERE l.command_id = found_row.command_id AND l.domain = sort_out_messages.domain
                               AND l.status IN ('PENDING', 'IN_PROGRESS') AND l.lease_no = found_row.lease_no
@@ -176,7 +176,7 @@ BEGIN
                 IF found_row.reply_to IS NOT NULL THEN
                     PERFORM commandbus.send_replies(sort_out_messages.domain, ARRAY[found_row.reply_to],
                         ARRAY[commandbus.reply_message(found_row.command_id, found_row.correlation_id, 'FAILED', NULL,
-                              'TRANSIENT', 'LEASE_EXHAUSTED', 'every run ended without an outcome', NULL, false)]);
+                              'TRANSIENT', 'LEASE_EXHAUSTED', 'its last run ended without an outcome: the worker died or lost its lease', NULL, false)]);
                 END IF;
                 RETURN QUERY SELECT 'LEASE_EXHAUSTED', found_row.command_id, one;
                 CONTINUE;

@@ -93,13 +93,17 @@ LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
 LEFT JOIN commandbus.command_metadata c ON c.command_id = a.command_id AND c.domain = a.domain
 UNION ALL
 SELECT p.process_id, p.domain, p.process_type, e.at, e.step_name, e.event,
-       CASE WHEN e.command_id IS NOT NULL THEN 'COMMAND' END, NULL, NULL, e.command_id, NULL, NULL, NULL,
+       CASE WHEN e.command_id IS NOT NULL THEN 'COMMAND' END, NULL, c.attempts, e.command_id, c.command_type,
+       commandbus.redacted(c.data, t.redact), CASE e.event WHEN 'COMMAND_SENT' THEN e.at END,
        CASE WHEN e.command_id IS NOT NULL THEN e.details ->> 'outcome' END,
        CASE WHEN e.command_id IS NOT NULL THEN commandbus.redacted(nullif(e.details -> 'result', 'null'), t.redact) END,
-       CASE WHEN e.command_id IS NOT NULL THEN e.at END,
-       e.operator, commandbus.redacted(e.details, t.redact), NULL, e.worker, NULL, e.db_user
+       CASE WHEN e.command_id IS NOT NULL AND e.event <> 'COMMAND_SENT' THEN e.at END,
+       e.operator, commandbus.redacted(e.details, t.redact), NULL, e.worker, c.max_attempts, e.db_user
 FROM commandbus.process_event e JOIN commandbus.process p ON p.process_id = e.process_id
 LEFT JOIN commandbus.process_type t ON t.process_type = p.process_type
+-- Of a hook, which no record has; other events are about commands that records have.
+LEFT JOIN commandbus.command_metadata c ON e.event = 'COMMAND_SENT' AND c.command_id = e.command_id
+     AND c.domain = e.details ->> 'domain'
 WHERE e.event <> 'PROCESS_CREATED';
 
 -- A moment as S0's documents have it.

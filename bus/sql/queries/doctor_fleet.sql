@@ -30,7 +30,8 @@ FROM commandbus.domain d WHERE d.fleet_limit > 0 HAVING NOT EXISTS (SELECT FROM 
 UNION ALL
 SELECT 'instances', 'warn',
        CASE count(*) WHEN 1 THEN format('%s%s has been silent for %s s', min(i.worker), ' on ' || min(i.host), min(i.age))
-            ELSE format('%s of %s have been silent for %s to %s s: %s%s', count(*), i.profile, min(i.age), max(i.age),
+            ELSE format('%s of %s have been silent for %s s: %s%s', count(*), i.profile,
+                        concat_ws(' to ', min(i.age), nullif(max(i.age), min(i.age))),
                         array_to_string((array_agg(i.worker ORDER BY i.worker))[1:5], ', '),
                         CASE WHEN count(*) > 5 THEN format(' and %s more', count(*) - 5) END) END,
        'See their logs: they died, hang or cannot reach the database. Others take over what they held; they are forgotten '

@@ -40,6 +40,12 @@ CB_API size_t cb_process_types_count(const cb_process_types *types);
 /* Borrowed. As cb_process_register and cb_process_claim_due want it. */
 CB_API const cb_process_kind *cb_process_types_kinds(const cb_process_types *types);
 
+/* Who runs what is started here, for people to see in the records [host-pid]. Right after open, before
+ * other threads have the table. */
+CB_API void cb_process_types_set_caller(cb_process_types *types, const char *name);
+/* That name and something of its own, to lease by (cb_start_batch, .leased_by). */
+CB_API void cb_process_types_caller(const cb_process_types *types, char *to, size_t size);
+
 /* How a run asks whoever runs it. Called on the run's thread. */
 typedef struct {
     /* Makes a checkpoint durable, as cb_process_settle does, and waits for it; the lease is renewed with it.
