@@ -219,6 +219,41 @@ Test(manager_failure, the_next_step_may_be_found_by_the_reply) /* S2 get_next_st
     stage_close(&s);
 }
 
+/* DESIGN 8.4: it was booked, whatever its result looks like. */
+Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_the_same)
+{
+    stage s = open_stage();
+    manager.next_step = NULL;
+    manager.next_step_by = next_by;
+    type.deadline_action = CB_DEADLINE_COMPENSATE;
+    cb_uuid id = stage_start_due(&s, "Order", "{\"skip_approval\":true}", 60);
+    stage_go(&s);
+    order_book(&s, "risk", 7);
+    stage_go(&s);
+    OWNED(cb_claim) claim = stage_receive(&s, "fx");
+    stage_wait(&s, 61);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_REPLY DEADLINE_EXCEEDED", id);
+
+    cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
+    late.result = "{\"id\":\"eight\"}";
+    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
+    stage_go(&s);
+    expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
+    stage_serve(&s, "fx", CB_SUCCESS, "{}", NULL);
+    stage_go(&s);
+    stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
+    stage_go(&s);
+
+    expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
+    expect_commands(&s,
+                    "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, fx/ReleaseFx COMPLETED, "
+                    "risk/ReleaseRisk COMPLETED",
+                    id);
+    expect_state(&s, "reserve refund release", id, "trail");
+    stage_close(&s);
+}
+
 /* ---- crashes ---- */
 
 static bool is_over(stage *s, cb_uuid id)
