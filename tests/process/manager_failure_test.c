@@ -7,13 +7,18 @@
 static int answers[10], n_asked;
 static int kinds[10];
 static int patience;
+static PGconn *meanwhile; /* an operator is there while the first failure is judged; NULL: none */
+
+static void retry_and_fail_again(PGconn *sql);
 
 static int on_failure(int step, void *state, const cb_caught *failure)
 {
     order *o = state;
     char note[100];
 
-    (void)step;
+    if (meanwhile)
+        retry_and_fail_again(meanwhile);
+    meanwhile = NULL;
     kinds[n_asked % 10] = (int)failure->kind;
     n_asked++;
     snprintf(note, sizeof note, "%s by %s", failure->code, order_steps[step].name);
@@ -133,6 +138,31 @@ Test(manager_failure, undoes_what_it_calls_undone_with_the_failures_words)
     expect_status(&s, "COMPENSATED NO_MARKET", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, risk/ReleaseRisk COMPLETED",
                     id);
+    stage_close(&s);
+}
+
+/* An operator retries the command, and this time its handler does not know whether it has booked. */
+static void retry_and_fail_again(PGconn *sql)
+{
+    test_exec(sql, "SELECT commandbus.tsq_retry('fx', command_id, 'ann', 'again') FROM "
+                   "commandbus.command_metadata WHERE domain = 'fx'");
+    test_exec(sql, "SELECT commandbus.settle('fx', 'w', ARRAY[r.command_id], ARRAY[r.lease_no], "
+                   "ARRAY['PERMANENT'], error_codes => ARRAY['OUTCOME_UNKNOWN']) FROM "
+                   "commandbus.receive('fx', 'w', 1) r");
+}
+
+Test(manager_failure, does_not_end_a_command_by_a_failure_that_it_has_not_judged) /* DESIGN 8.9 */
+{
+    stage s = open_stage();
+    cb_uuid id = order_at_charge(&s);
+
+    answers[CHARGE] = CHARGE;
+    meanwhile = s.rig.sql;
+    fail_charge(&s, CB_PERMANENT);
+
+    expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
+    expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx IN_TROUBLESHOOTING_QUEUE", id);
+    expect_state(&s, "created", id, "note");
     stage_close(&s);
 }
 

@@ -134,7 +134,8 @@ $$;
 
 -- Ends commands in the troubleshooting queue whose failure their process goes on with ("failed": true), with their
 -- final reply, which says what the failure was. An operator who was faster, or who has one locked at this moment,
--- decides: it is left alone.
+-- decides: it is left alone. So is one that was retried and is there again with another failure, of which its process
+-- has not judged: perhaps its outcome is not known this time. The reply that tells of it is on its way.
 CREATE FUNCTION commandbus.end_failed(worker text, cancels jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -149,6 +150,7 @@ BEGIN
                 SELECT c.command_id, c.domain FROM commandbus.command_metadata c
                 WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = e ->> 'domain'
                   AND c.status = 'IN_TROUBLESHOOTING_QUEUE'
+                  AND (c.error_type::text, c.error_code) IS NOT DISTINCT FROM (e ->> 'error_type', e ->> 'error_code')
                 FOR UPDATE OF c SKIP LOCKED
             ) c
             WHERE (e ->> 'failed')::boolean
