@@ -23,7 +23,8 @@ typedef struct {
     const char *responses;
 } cb_process_kind;
 
-/* Registers the types (and their reply queues). Refuses one that another domain has (CB_INVALID_OPERATION). */
+/* Registers the types (and their reply queues). Refuses one that another domain has, or whose responses of this version
+ * hold something else (CB_INVALID_OPERATION). */
 CB_API bool cb_process_register(cb_db *db, const cb_process_kind *kinds, size_t n,
                                 cb_error *e) CB_NODISCARD;
 

@@ -30,7 +30,9 @@ BEGIN
 END
 $$;
 
--- Safe to repeat and to run from many workers at once; the highest version of all of them stays.
+-- Safe to repeat and to run from many workers at once; the highest version of all of them stays. Programs that do not
+-- agree on what a response of one version may hold are not let in one after the other: whoever started last would decide
+-- what the others' processes are told.
 CREATE FUNCTION commandbus.register_process_type(process_type text, domain text, version integer,
     execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL, redact text[] DEFAULT '{}',
     responses jsonb DEFAULT NULL)
@@ -40,6 +42,7 @@ DECLARE
     queue text := coalesce(register_process_type.reply_queue, register_process_type.domain || '__replies');
     hidden text[] := coalesce(register_process_type.redact, '{}');
     known commandbus.process_type;
+    other text;
 BEGIN
     IF register_process_type.process_type IS NULL OR register_process_type.process_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$' THEN
         PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no process type', left(register_process_type.process_type, 80)),
@@ -55,7 +58,7 @@ BEGIN
     IF NOT FOUND OR known.version < register_process_type.version OR known.reply_queue <> queue
        OR (known.version = register_process_type.version AND NOT hidden <@ known.redact)
        OR (known.version = register_process_type.version AND known.responses IS DISTINCT FROM
-           coalesce(known.responses || register_process_type.responses, register_process_type.responses, known.responses)) THEN
+           coalesce(register_process_type.responses || known.responses, register_process_type.responses, known.responses)) THEN
         INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue, redact, responses)
         VALUES (register_process_type.process_type, register_process_type.domain,
                 register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue, hidden,
@@ -69,7 +72,7 @@ BEGIN
             -- Likewise what it takes: while two workers of one version run, what either of them takes is kept.
             responses = CASE WHEN excluded.version > t.version THEN excluded.responses
                              WHEN excluded.version < t.version THEN t.responses
-                             ELSE coalesce(t.responses || excluded.responses, excluded.responses, t.responses) END,
+                             ELSE coalesce(excluded.responses || t.responses, excluded.responses, t.responses) END,
             former_queues = CASE WHEN t.reply_queue = excluded.reply_queue THEN t.former_queues
                                  ELSE array_append(array_remove(t.former_queues, t.reply_queue), t.reply_queue) END
         WHERE t.domain = excluded.domain AND t.execution_model = excluded.execution_model;
@@ -79,6 +82,13 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process type ''%s'' is %s of domain ''%s'' already',
             known.process_type, known.execution_model, known.domain),
             'A type has one domain and one execution model: choose another name; nothing was registered.');
+    END IF;
+    SELECT min(k) INTO other FROM jsonb_object_keys(register_process_type.responses) k
+    WHERE known.version = register_process_type.version AND known.responses -> k <> register_process_type.responses -> k;
+    IF other IS NOT NULL THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('version %s of process type ''%s'' has other fields of response %s '
+            'already', known.version, known.process_type, other),
+            'Give the type that has changed a higher .version; nothing was registered.');
     END IF;
     -- From now on send() takes it as reply_to from nobody else. What was sent with it before was sent by no process: those
     -- replies are dead letters.
