@@ -385,7 +385,8 @@ $$;
 
 -- Refuses a response that the type does not take: a name that none of its code knows, a payload that does not fit the fields
 -- that its worker has registered. `responses` is {"<name>": {"fields": {"<field>": <kind>}, "needs": [one of these]}}; without
--- fields any payload is kept, and the process's code decides when it runs.
+-- fields any payload is kept, and the process's code decides when it runs. A field that is not among them is no reason to
+-- refuse: whoever answers may say more than a process asks for, and more next year than this. It is kept with the rest.
 CREATE FUNCTION commandbus.check_response(process_type text, name text, payload jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -411,13 +412,9 @@ BEGIN
     END IF;
     -- Names and kinds only: a value may be an account number.
     SELECT e.key, fields -> e.key AS field INTO wrong FROM jsonb_each(content) e
-    WHERE NOT fields ? e.key OR NOT commandbus.fits_field(e.value, fields -> e.key)
-    ORDER BY fields ? e.key, e.key LIMIT 1;
-    IF FOUND AND wrong.field IS NULL THEN
-        PERFORM commandbus.refuse('INVALID_DATA', format('response %s has no field ''%s''', name, left(wrong.key, 80)),
-            left('It has ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(fields) k), 200)
-            || '. Nothing changed.');
-    ELSIF FOUND THEN
+    WHERE fields ? e.key AND NOT commandbus.fits_field(e.value, fields -> e.key)
+    ORDER BY e.key LIMIT 1;
+    IF FOUND THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('field ''%s'' of response %s must be %s', wrong.key, name,
             CASE jsonb_typeof(wrong.field)
                 WHEN 'array' THEN (SELECT string_agg(v, ' or ') FROM jsonb_array_elements_text(wrong.field) v)
@@ -425,7 +422,11 @@ BEGIN
     ELSIF needs IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements_text(needs) n
                                             WHERE coalesce(content -> n, 'null') <> 'null') THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('response %s needs %s', name,
-            (SELECT string_agg(n, ' or ') FROM jsonb_array_elements_text(needs) n)), 'Nothing changed.');
+            (SELECT string_agg(n, ' or ') FROM jsonb_array_elements_text(needs) n)),
+            -- Perhaps it is there, misspelt.
+            CASE WHEN EXISTS (SELECT FROM jsonb_object_keys(content) k WHERE NOT fields ? k)
+                 THEN left('It has ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(fields) k), 200) || '. '
+                 ELSE '' END || 'Nothing changed.');
     END IF;
 END
 $$;
