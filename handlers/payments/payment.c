@@ -1,6 +1,7 @@
 /* The state of a payment, and whether it is one. */
 #include "payment.h"
 
+#include <commandbus/date.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,19 +91,6 @@ bool payment_amount(const cb_decimal *amount, const char *currency, char text[CB
            cb_money_print(&money, text);
 }
 
-bool payment_is_day(const char *text)
-{
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    int year, month, day, end = 0;
-
-    if (strlen(text) != 10 || strspn(text, "0123456789-") != 10 ||
-        sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &end) != 3 || end != 10)
-        return false;
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return year > 0 && month >= 1 && month <= 12 && day >= 1 &&
-           day <= days[month - 1] + (month == 2 && leap);
-}
-
 /* As banks write them: an IBAN, or what stands for one. */
 static bool is_account(const char *text)
 {
@@ -174,7 +162,7 @@ bool payment_check(const payment *p, const char **code, cb_error *e)
     if (!is_credited_as_debited(p, text))
         return wrong(code, "INVALID_AMOUNT", e,
                      "in one currency the amount credited is the amount debited");
-    if (!payment_is_day(p->value_date))
+    if (!cb_date_parse(p->value_date, &(cb_date){ 0 }))
         return wrong(code, "INVALID_DATE", e, "valueDate is a day, as 2030-12-31");
     return true;
 }

@@ -86,7 +86,4 @@ const char *payment_level_failed(const payment *p, int level, char *message, siz
 bool payment_amount(const cb_decimal *amount, const char *currency,
                     char text[CB_DECIMAL_TEXT]) CB_NODISCARD;
 
-/* Whether a text is a day of the calendar: 2024-02-29. */
-bool payment_is_day(const char *text);
-
 #endif

@@ -1,9 +1,9 @@
 /* Reading requests. */
 #include "request.h"
 
+#include <commandbus/date.h>
 #include <json-c/json_tokener.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     DEEPEST = 8
@@ -70,13 +70,12 @@ bool request_money(const request *r, const char *amount, const char *currency, c
 
 bool request_day(const request *r, const char *name, answer *refused)
 {
-    struct tm day = { 0 };
-    const char *text, *end;
+    const char *text;
 
     if (!request_text(r, name, &text, refused))
         return false;
-    end = strlen(text) == 10 ? strptime(text, "%Y-%m-%d", &day) : NULL;
-    return (end && !*end) || refuse(refused, name, "a day such as 2030-01-31");
+    return cb_date_parse(text, &(cb_date){ 0 }) ||
+           refuse(refused, name, "a day such as 2030-01-31");
 }
 
 uint64_t request_hash(const request *r)

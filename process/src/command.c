@@ -90,7 +90,9 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
     return true;
 }
 
-static void ask_to_cancel(cb_process *p, const record *r, const char *reason, bool failed)
+/* failure: the reply that tells of the one that is taken; NULL: none is. */
+static void ask_to_cancel(cb_process *p, const record *r, const char *reason,
+                          const inbox_item *failure)
 {
     json_object *o = json_object_new_object();
 
@@ -99,19 +101,22 @@ static void ask_to_cancel(cb_process *p, const record *r, const char *reason, bo
     put_text(o, "domain", r->domain);
     put_text(o, "command_id", r->command_id.text);
     put_text(o, "reason", reason);
-    if (failed)
+    if (failure) {
         put(o, "failed", json_object_new_boolean(true));
+        put_text(o, "error_type", reply_text(failure, "error_type"));
+        put_text(o, "error_code", reply_text(failure, "error_code"));
+    }
     json_object_array_add(p->cancels, o);
 }
 
 void command_cancel(cb_process *p, const record *r)
 {
-    ask_to_cancel(p, r, our_cancel, false);
+    ask_to_cancel(p, r, our_cancel, NULL);
 }
 
-void command_end_failed(cb_process *p, const record *r)
+void command_end_failed(cb_process *p, const record *r, const inbox_item *failure)
 {
-    ask_to_cancel(p, r, failure_taken, true);
+    ask_to_cancel(p, r, failure_taken, failure);
 }
 
 /* ---- replies ---- */

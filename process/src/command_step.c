@@ -238,7 +238,7 @@ static cb_flow failed_for_now(cb_process *p, record *r, const command_call *c, i
     command_consume(p, r);
     if (said == PARK_IT || (said == LEAVE_IT && !declined))
         return in_tsq(p, r, c, code);
-    command_end_failed(p, r);
+    command_end_failed(p, r, reply);
     return wait_for_answer(p, r);
 }
 

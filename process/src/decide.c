@@ -185,11 +185,14 @@ static bool knows_of_lost_attempt(const inbox_item *request)
     return false;
 }
 
-/* Attempts are counted anew, and a wait gets its whole time again. */
-static void begin_anew(record *r, const inbox_item *request)
+/* Attempts are counted anew, and a wait gets its whole time again. Who lets a process that leaves go on has found out
+ * what became of its step; who has it tried again on the way forward has not. */
+static void begin_anew(const cb_process *p, record *r, const inbox_item *request)
 {
     if (!r || (r->status == RECORD_STARTED && !knows_of_lost_attempt(request)))
         return;
+    r->in_doubt = p->leaving ? r->in_doubt && !knows_of_lost_attempt(request)
+                             : r->in_doubt || r->status == RECORD_STARTED;
     r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
     record_set_timeout(r, 0); /* whoever waits gives it its time */
     if (r->status == RECORD_WAITING)
@@ -210,7 +213,7 @@ static void retry(cb_process *p, inbox_item *request)
         if (p->records[i - 1].kind == KIND_COMPENSATION && record_is_open(&p->records[i - 1]))
             r = &p->records[i - 1];
     }
-    begin_anew(r ? r : run_open_record(p), request);
+    begin_anew(p, r ? r : run_open_record(p), request);
     p->status = "PENDING";
     go_on(p);
 }
@@ -245,7 +248,7 @@ static void begin_compensation_anew(cb_process *p, const inbox_item *request)
         if (r->kind != KIND_COMPENSATION || !record_is_open(r))
             continue;
         end_canceled(p, r);
-        begin_anew(r, request);
+        begin_anew(p, r, request);
     }
 }
 

@@ -295,9 +295,9 @@ void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an
  * outcome. */
 void command_cancel(cb_process *p, const record *r);
-/* Asks for a command that is still in the troubleshooting queue to be ended, because its failure
- * is taken. */
-void command_end_failed(cb_process *p, const record *r);
+/* Asks for a command that is still in the troubleshooting queue with the failure of this reply to be
+ * ended, because that failure is taken. */
+void command_end_failed(cb_process *p, const record *r, const inbox_item *failure);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
 /* To the very command that the record sent, and not consumed yet. */

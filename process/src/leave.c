@@ -117,8 +117,11 @@ static bool abandon(cb_process *p, record *r)
 {
     if (!r || r->status == RECORD_FAILED)
         return true;
-    if (r->kind == KIND_STEP && r->status == RECORD_STARTED && !leaving_flag(p, "forced")) {
-        outcome_unknown(p, r, "it was begun, and its worker was lost");
+    bool begun = r->status == RECORD_STARTED;
+    if (r->kind == KIND_STEP && (begun || r->in_doubt) && !leaving_flag(p, "forced")) {
+        outcome_unknown(p, r,
+                        begun ? "it was begun, and its worker was lost"
+                              : "an attempt of it may have succeeded, and none is known to have");
         return false;
     }
     r->status = RECORD_ABANDONED;

@@ -134,6 +134,7 @@ bool record_read(json_object *from, int ordinal, record *to)
     to->during = (int)number(from, CB_RECORD_DURING);
     to->timeout_at = number(from, CB_RECORD_TIMEOUT_MS);
     to->since = number(from, CB_RECORD_SINCE_MS);
+    to->in_doubt = json_object_get_boolean(column(from, CB_RECORD_IN_DOUBT));
     to->result = json_object_get(column(from, CB_RECORD_RESULT));
     to->opening = json_object_get(column(from, CB_RECORD_OPENING));
     to->patch = json_object_get(column(from, CB_RECORD_PATCH));
@@ -195,6 +196,8 @@ json_object *record_write(const record *r)
     put_shared(o, "opening", r->opening);
     put_shared(o, "patch", r->patch);
     put_shared(o, "owes", r->owes);
+    if (r->in_doubt)
+        put(o, "in_doubt", json_object_new_boolean(true));
     if (!record_is_open(r) || r->status == RECORD_FAILED)
         put(o, "finished", json_object_new_boolean(true));
     return o;

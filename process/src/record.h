@@ -50,6 +50,7 @@ typedef struct {
     double took_ms;     /* < 0: none */
     char *error_code, *error_message;
     json_object *result, *opening, *patch, *owes;
+    bool in_doubt;        /* of a step: an attempt may have succeeded, and none has for certain */
     int64_t since;        /* moment from which it has waited, 0: it has not */
     char *command_status; /* what the command itself says, NULL: not asked */
     bool dirty;           /* not yet settled as it is */

@@ -147,11 +147,18 @@ static cb_outcome classified(const cb_process *p, const cb_settlement *out)
     }
 }
 
+/* Whether it may have succeeded all the same. */
+static bool is_doubtful(const cb_settlement *out)
+{
+    return out->error_message == late_unknown || !failure_is_known(out->error_code);
+}
+
 static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_settlement *out)
 {
     cb_outcome outcome = classified(p, out);
 
     if (outcome == CB_SUCCESS) {
+        r->in_doubt = false;
         if (call_complete(p, r))
             return TRIED_DONE;
         r->status = RECORD_FAILED;
@@ -168,6 +175,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     }
     record_set_text(&r->error_code, out->error_code);
     record_set_text(&r->error_message, out->error_message);
+    r->in_doubt = r->in_doubt || (!o->local && is_doubtful(out));
     if (outcome == CB_TRANSIENT && r->attempts < most_attempts(o)) {
         r->status = RECORD_RETRY;
         p->retry_ms = retry_in_ms(p, o, r->attempts, out->retry_seconds);
@@ -185,6 +193,7 @@ static tried begin(cb_process *p, record *r, const cb_step_options *o, int64_t t
 {
     r->attempts++;
     r->max_attempts = most_attempts(o);
+    r->in_doubt = r->in_doubt || (!o->local && r->status == RECORD_STARTED);
     r->status = RECORD_STARTED;
     r->dirty = true;
     if (o->local)

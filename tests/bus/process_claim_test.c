@@ -123,10 +123,10 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
     cr_assert_eq(cb_process_claim_count(claim), 1);
     snprintf(expected, sizeof expected,
              "[[1,\"COMMAND\",\"COMPLETED\",\"x\",2,0,7,\"%s\",\"fx\",\"T\",0,\"E\","
-             "\"m\",\"r\",null,{\"b\": 2},null,null,0],"
+             "\"m\",\"r\",null,{\"b\": 2},null,null,0,false],"
              "[2,\"COMMAND\",\"WAITING\",\"bookFx\",0,1,0,\"%s\",\"fx\",\"BookFx\","
              "4102444800000,null,null,null,{\"a\": 1},null,{\"inline\": true},\"PENDING\","
-             "1000000000000]]",
+             "1000000000000,false]]",
              command.text, command.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->history, expected);
     snprintf(expected, sizeof expected,

@@ -65,6 +65,41 @@ Test(process_type, of_another_domain_or_model_or_without_sense_is_refused) /* ST
     expect_value(bus.conn, "Pay payments PROCESS_STEP 1 payments__replies", types);
 }
 
+#define ANSWER(kind) "{\"L1\": {\"fields\": {\"ok\": \"" kind "\"}}}"
+
+/* Whichever starts last would decide what the processes of the other are told. */
+Test(process_type, that_takes_another_payload_in_the_same_version_is_refused)
+{
+    cb_process_kind kind = {
+        .process_type = "Desk", .domain = "fx", .version = 2, .responses = ANSWER("boolean")
+    };
+    cb_error e = { 0 };
+    expect_ok(cb_process_register(bus.db, &kind, 1, &e), e);
+
+    kind.responses = ANSWER("text");
+    expect_error(CB_INVALID_OPERATION, cb_process_register(bus.db, &kind, 1, &e), e);
+    cr_expect(strstr(e.message, "version 2 of process type 'Desk' has other fields of response L1"),
+              "%s", e.message);
+    cr_expect(strstr(e.hint, ".version"), "%s", e.hint);
+    kind.responses = "{\"L1\": {}, \"L2\": {}}";
+    expect_error(CB_INVALID_OPERATION, cb_process_register(bus.db, &kind, 1, &e), e);
+    const char *responses = "SELECT responses::text FROM commandbus.process_type";
+    expect_value(bus.conn, ANSWER("boolean"), responses);
+
+    kind.responses =
+        ANSWER("boolean"); /* the same again, one response more, an older one, a newer one */
+    expect_ok(cb_process_register(bus.db, &kind, 1, &e), e);
+    kind.responses = "{\"L2\": {}}";
+    expect_ok(cb_process_register(bus.db, &kind, 1, &e), e);
+    kind.version = 1;
+    kind.responses = ANSWER("text");
+    expect_ok(cb_process_register(bus.db, &kind, 1, &e), e);
+    expect_value(bus.conn, "{\"L1\": {\"fields\": {\"ok\": \"boolean\"}}, \"L2\": {}}", responses);
+    kind.version = 3;
+    expect_ok(cb_process_register(bus.db, &kind, 1, &e), e);
+    expect_value(bus.conn, ANSWER("text"), responses);
+}
+
 static void register_versions(size_t i, void *arg)
 {
     cb_process_kind kind = { .process_type = "Many", .domain = "many", .version = (int)i + 1 };

@@ -58,6 +58,55 @@ Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_orde
     rig_close(&r);
 }
 
+/* Section 8.7: a command whose worker died is due since its lease ran out, and what is in the way of it now is only
+ * memory: those that are due later do not overtake it. */
+Test(receive, leaves_a_command_whose_lease_ran_out_in_its_place_when_it_has_no_room)
+{
+    enum {
+        EXPIRED = 5,
+        SENT = 7
+    };
+    rig r = rig_open();
+    cb_receive_options options = { .worker = "w", .claim_bytes = 1000000, .vt_seconds = 1 };
+    OWNED(cb_receiver) receiver = NULL;
+    OWNED(cb_claim) first = NULL;
+    OWNED(cb_claim) second = NULL;
+    cb_error e = { 0 };
+    char data[400100];
+    snprintf(data, sizeof data, "{\"text\": \"%0400000d\"}", 7);
+    for (int i = 0; i < EXPIRED; i++)
+        test_send_one(r.db, .data = data);
+    cb_claim_free(test_claim(r.db, "dies", EXPIRED, 60));
+    test_exec(r.sql,
+              "UPDATE commandbus.command_metadata SET lease_until = now() - interval '1 minute' "
+              "+ msg_id * interval '1 second'");
+    test_exec(r.sql, "UPDATE pgmq.q_fx__commands q SET vt = lease_until FROM "
+                     "commandbus.command_metadata c WHERE c.msg_id = q.msg_id");
+    for (int i = EXPIRED; i < SENT; i++)
+        test_send_one(r.db, .data = data);
+    cr_assert(cb_receiver_open("fx", &options, &receiver, &e), "%s", e.message);
+
+    cr_assert(cb_receive(r.db, receiver, EXPIRED, &first, &e), "%s", e.message);
+
+    cr_assert_eq(cb_claim_count(first), 3);
+    cr_expect(cb_claim_more(first));
+    expect_value(r.sql, "4 IN_PROGRESS 1 dies 1 t, 5 IN_PROGRESS 1 dies 1 t",
+                 "SELECT string_agg(concat_ws(' ', c.msg_id, c.status, c.lease_no, c.lease_owner, "
+                 "q.read_ct, q.vt = c.lease_until), ', ' ORDER BY c.msg_id) FROM "
+                 "commandbus.command_metadata c JOIN pgmq.q_fx__commands q USING (msg_id) WHERE "
+                 "c.lease_owner = 'dies'");
+
+    for (size_t i = 0; i < 3; i++)
+        expect_verdict(CB_SETTLED,
+                       test_settle_one(r.db, "w", test_outcome(cb_claim_at(first, i), CB_SUCCESS)));
+    cr_assert(cb_receive(r.db, receiver, EXPIRED, &second, &e), "%s", e.message);
+    cr_assert_eq(cb_claim_count(second), 3);
+    expect_value(r.sql, "4 5 6",
+                 "SELECT string_agg(msg_id::text, ' ' ORDER BY msg_id) FROM "
+                 "commandbus.command_metadata WHERE lease_owner = 'w' AND status = 'IN_PROGRESS'");
+    rig_close(&r);
+}
+
 /* What is stored small may be long to read: seven numbers of 131,000 digits take two hundred bytes. */
 Test(receive, counts_what_a_command_is_to_read_and_not_what_it_is_stored_in)
 {

@@ -378,7 +378,7 @@ test_respond_refuses_what_the_type_does_not_take() {
     exits 1 process respond "$id" verdict --payload '{"status": "APPROVED", "score": 1.5}'
     says "field 'score' of response verdict must be integer"
     exits 1 process respond "$id" verdict --payload '{"statsu": "APPROVED"}'
-    says "response verdict has no field 'statsu'"
+    says 'response verdict needs status'
     says 'It has reason, score, status'
     exits 1 process respond "$id" verdict
     says 'response verdict needs status'
@@ -387,6 +387,9 @@ test_respond_refuses_what_the_type_does_not_take() {
     same "$(sql 'SELECT count(*) FROM commandbus.process_inbox')" "$before" responses
     exits 0 process respond "$id" verdict --payload '{"status": "APPROVED", "reason": null, "score": 7}'
     prints '^accepted$'
+    exits 0 process respond "$id" verdict --payload '{"status": "APPROVED", "desk": {"floor": 3}}'
+    prints '^accepted$'
+    same "$(sql "SELECT payload -> 'desk' FROM commandbus.process_inbox WHERE process_id = '$id' ORDER BY seq DESC LIMIT 1")" '{"floor": 3}'
 }
 
 inbox() { sql "SELECT name || ' ' || (payload ->> '$2') FROM commandbus.process_inbox WHERE process_id = '$1' AND kind = 'OPERATOR'"; }

@@ -346,7 +346,7 @@ test_a_process_is_answered_over_http() {
     expect_http 400 .error INVALID_IDEMPOTENCY_KEY
     same "$(sql "SELECT count(*) FROM commandbus.process_inbox WHERE kind = 'RESPONSE'")" 0 responses
 
-    answer "$id" L1 '{"reference": "L1-REF-1"}' 'Idempotency-Key: first'
+    answer "$id" L1 '{"reference": "L1-REF-1", "settledBy": "T2"}' 'Idempotency-Key: first' # what it does not know is no reason to refuse it
     expect_http 202 '[.processId, .response, .accepted] | map(tostring) | join(" ")' "$id L1 true"
     answer "$id" L1 '{"reference": "L1-REF-2"}' 'Idempotency-Key: first'
     expect_http 200 .accepted false
@@ -358,6 +358,7 @@ test_a_process_is_answered_over_http() {
     done
     wait_until "(SELECT status FROM payments.payment) = 'COMPLETE'" 60
     same "$(sql "SELECT state ->> 'l1Reference' FROM commandbus.process")" L1-REF-1
+    same "$(sql "SELECT result ->> 'settledBy' FROM commandbus.process_history WHERE kind = 'RESPONSE' AND name = 'L1'")" T2
     stop_worker api
 }
 

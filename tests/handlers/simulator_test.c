@@ -347,6 +347,10 @@ Test(simulator, nonsense_is_refused_and_books_nothing)
         { "POST", "/fx/bookings", "k", NULL, FX("\"1\"", "\"EUR\"", "\"EUR\"", "\"2099-01-01\""),
           0 },
         { "POST", "/fx/bookings", "k", NULL, FX("\"1\"", "\"EUR\"", "\"USD\"", "\"soon\""), 0 },
+        { "POST", "/fx/bookings", "k", NULL, FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-02-29\""),
+          0 },
+        { "POST", "/fx/bookings", "k", NULL, FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2099-1- 31\""),
+          0 },
         { "POST", "/risk/bookings", "k", NULL,
           "{\"amount\": \"5\", \"currency\": \"JPY\", \"debitAccount\": \"A\", "
           "\"creditAccount\": \"A\"}",
@@ -367,7 +371,7 @@ Test(simulator, nonsense_is_refused_and_books_nothing)
         cr_expect(strstr(a.body, "INVALID_DATA"), "%s", a.body);
     }
     cr_expect_eq(simulator_number(&s, "fx/bookings/booked"), 0);
-    cr_expect_eq(simulator_number(&s, "fx/invalid"), 10);
+    cr_expect_eq(simulator_number(&s, "fx/invalid"), 12);
     cr_expect_eq(simulator_number(&s, "risk/bookings/booked"), 0);
     simulator_stop(&s);
 }

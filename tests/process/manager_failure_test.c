@@ -7,13 +7,18 @@
 static int answers[10], n_asked;
 static int kinds[10];
 static int patience;
+static PGconn *meanwhile; /* an operator is there while the first failure is judged; NULL: none */
+
+static void retry_and_fail_again(PGconn *sql);
 
 static int on_failure(int step, void *state, const cb_caught *failure)
 {
     order *o = state;
     char note[100];
 
-    (void)step;
+    if (meanwhile)
+        retry_and_fail_again(meanwhile);
+    meanwhile = NULL;
     kinds[n_asked % 10] = (int)failure->kind;
     n_asked++;
     snprintf(note, sizeof note, "%s by %s", failure->code, order_steps[step].name);
@@ -136,6 +141,31 @@ Test(manager_failure, undoes_what_it_calls_undone_with_the_failures_words)
     stage_close(&s);
 }
 
+/* An operator retries the command, and this time its handler does not know whether it has booked. */
+static void retry_and_fail_again(PGconn *sql)
+{
+    test_exec(sql, "SELECT commandbus.tsq_retry('fx', command_id, 'ann', 'again') FROM "
+                   "commandbus.command_metadata WHERE domain = 'fx'");
+    test_exec(sql, "SELECT commandbus.settle('fx', 'w', ARRAY[r.command_id], ARRAY[r.lease_no], "
+                   "ARRAY['PERMANENT'], error_codes => ARRAY['OUTCOME_UNKNOWN']) FROM "
+                   "commandbus.receive('fx', 'w', 1) r");
+}
+
+Test(manager_failure, does_not_end_a_command_by_a_failure_that_it_has_not_judged) /* DESIGN 8.9 */
+{
+    stage s = open_stage();
+    cb_uuid id = order_at_charge(&s);
+
+    answers[CHARGE] = CHARGE;
+    meanwhile = s.rig.sql;
+    fail_charge(&s, CB_PERMANENT);
+
+    expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
+    expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx IN_TROUBLESHOOTING_QUEUE", id);
+    expect_state(&s, "created", id, "note");
+    stage_close(&s);
+}
+
 Test(manager_failure, parks_what_it_wants_a_person_to_see)
 {
     stage s = open_stage();
@@ -216,6 +246,41 @@ Test(manager_failure, the_next_step_may_be_found_by_the_reply) /* S2 get_next_st
     order_book(&s, "payments", 9);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
+    stage_close(&s);
+}
+
+/* DESIGN 8.4: it was booked, whatever its result looks like. */
+Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_the_same)
+{
+    stage s = open_stage();
+    manager.next_step = NULL;
+    manager.next_step_by = next_by;
+    type.deadline_action = CB_DEADLINE_COMPENSATE;
+    cb_uuid id = stage_start_due(&s, "Order", "{\"skip_approval\":true}", 60);
+    stage_go(&s);
+    order_book(&s, "risk", 7);
+    stage_go(&s);
+    OWNED(cb_claim) claim = stage_receive(&s, "fx");
+    stage_wait(&s, 61);
+    stage_go(&s);
+    expect_status(&s, "WAITING_FOR_REPLY DEADLINE_EXCEEDED", id);
+
+    cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
+    late.result = "{\"id\":\"eight\"}";
+    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
+    stage_go(&s);
+    expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
+    stage_serve(&s, "fx", CB_SUCCESS, "{}", NULL);
+    stage_go(&s);
+    stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
+    stage_go(&s);
+
+    expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
+    expect_commands(&s,
+                    "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, fx/ReleaseFx COMPLETED, "
+                    "risk/ReleaseRisk COMPLETED",
+                    id);
+    expect_state(&s, "reserve refund release", id, "trail");
     stage_close(&s);
 }
 

@@ -228,7 +228,7 @@ Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_
         const char *payload, *why;
     } cases[] = {
         { "{\"ok\":\"perhaps\"}", "field 'ok' of response approval must be boolean" },
-        { "{\"ok\":true,\"bye\":\"ann\"}", "response approval has no field 'bye'" },
+        { "{\"ok\":1,\"bye\":\"ann\"}", "field 'ok' of response approval must be boolean" },
         { "[1]", "the payload of response approval must be a JSON object, not array" },
     };
     stage s = order_open(&order_type);
@@ -242,5 +242,21 @@ Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_
         cr_expect_str_eq(e.message, cases[i].why);
     }
     expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    stage_close(&s);
+}
+
+/* CONTRACT: unknown fields are tolerated on the wire. */
+Test(manager_response, with_a_field_that_nobody_knows_is_taken_and_kept_as_it_came)
+{
+    stage s = order_open(&order_type);
+    cb_uuid id = at_approval(&s);
+
+    stage_respond(&s, id, "approval", "{\"ok\":true,\"desk\":{\"floor\":3}}");
+    stage_go(&s);
+
+    expect_status(&s, "WAITING_FOR_REPLY", id);
+    expect_state(&s, "reserve approve", id, "trail");
+    expect_record(&s, "{\"ok\": true, \"desk\": {\"floor\": 3}}", id, "RESPONSE", "approval",
+                  "result::text");
     stage_close(&s);
 }

@@ -25,6 +25,7 @@ struct test_proxy {
     int listener;
     int stop[2]; /* a pipe: closed to stop */
     atomic_int moment;
+    atomic_int passing; /* answers to forward before one is cut */
     atomic_int cuts;
     pthread_t thread;
 };
@@ -113,8 +114,10 @@ static bool from_server(test_proxy *p, int client, int server, framing *f)
     if (n <= 0)
         return false;
     bool ready = framing_follow(f, bytes, (size_t)n);
-    if (p->moment != PROXY_CUT_ANSWER)
+    if (p->moment != PROXY_CUT_ANSWER || p->passing > 0) {
+        p->passing -= ready && p->passing > 0;
         return write_all(client, bytes, (size_t)n);
+    }
     if (ready)
         p->cuts++;
     return !ready;
@@ -204,7 +207,14 @@ const char *test_proxy_conninfo(const test_proxy *p)
 
 void test_proxy_cut(test_proxy *p, proxy_moment moment)
 {
+    p->passing = 0;
     p->moment = moment;
+}
+
+void test_proxy_cut_answer(test_proxy *p, int n)
+{
+    p->passing = n - 1;
+    p->moment = PROXY_CUT_ANSWER;
 }
 
 int test_proxy_cuts(const test_proxy *p)

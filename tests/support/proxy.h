@@ -23,6 +23,10 @@ const char *test_proxy_conninfo(const test_proxy *p);
 /* Cuts the connection at the next request, once; later connections are forwarded again. */
 void test_proxy_cut(test_proxy *p, proxy_moment moment);
 
+/* Throws the n-th answer from now away (the next one is the first) and cuts the connection; those before it
+ * are forwarded. */
+void test_proxy_cut_answer(test_proxy *p, int n);
+
 /* How often a connection was cut. */
 int test_proxy_cuts(const test_proxy *p);
 

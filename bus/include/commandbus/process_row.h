@@ -23,7 +23,8 @@ typedef struct {
     const char *responses;
 } cb_process_kind;
 
-/* Registers the types (and their reply queues). Refuses one that another domain has (CB_INVALID_OPERATION). */
+/* Registers the types (and their reply queues). Refuses one that another domain has, or whose responses of this version
+ * hold something else (CB_INVALID_OPERATION). */
 CB_API bool cb_process_register(cb_db *db, const cb_process_kind *kinds, size_t n,
                                 cb_error *e) CB_NODISCARD;
 
@@ -79,6 +80,7 @@ typedef enum {
     CB_RECORD_OWES,
     CB_RECORD_COMMAND_STATUS, /* of a WAITING record: the command's own status now, else null */
     CB_RECORD_SINCE_MS,       /* moment from which a WAITING record has waited, else 0 */
+    CB_RECORD_IN_DOUBT,       /* of a step: an attempt may have succeeded, and none has for certain */
     CB_RECORD_COLUMNS,
 } cb_record_column;
 

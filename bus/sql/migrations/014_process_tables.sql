@@ -131,6 +131,7 @@ CREATE TABLE commandbus.process_history (
     -- RESPONSE: it was applied while that record was open. COMPENSATION: the record that it pays. WAIT of a manager:
     -- the response that ended it.
     during        integer,
+    in_doubt      boolean,     -- of a step: an attempt before may have succeeded, and none has for certain
     kind          commandbus.record_kind NOT NULL,
     status        commandbus.record_status NOT NULL,
     name          text        NOT NULL,

@@ -30,7 +30,9 @@ BEGIN
 END
 $$;
 
--- Safe to repeat and to run from many workers at once; the highest version of all of them stays.
+-- Safe to repeat and to run from many workers at once; the highest version of all of them stays. Programs that do not
+-- agree on what a response of one version may hold are not let in one after the other: whoever started last would decide
+-- what the others' processes are told.
 CREATE FUNCTION commandbus.register_process_type(process_type text, domain text, version integer,
     execution_model text DEFAULT 'PROCESS_STEP', reply_queue text DEFAULT NULL, redact text[] DEFAULT '{}',
     responses jsonb DEFAULT NULL)
@@ -40,6 +42,7 @@ DECLARE
     queue text := coalesce(register_process_type.reply_queue, register_process_type.domain || '__replies');
     hidden text[] := coalesce(register_process_type.redact, '{}');
     known commandbus.process_type;
+    other text;
 BEGIN
     IF register_process_type.process_type IS NULL OR register_process_type.process_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$' THEN
         PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no process type', left(register_process_type.process_type, 80)),
@@ -55,7 +58,7 @@ BEGIN
     IF NOT FOUND OR known.version < register_process_type.version OR known.reply_queue <> queue
        OR (known.version = register_process_type.version AND NOT hidden <@ known.redact)
        OR (known.version = register_process_type.version AND known.responses IS DISTINCT FROM
-           coalesce(known.responses || register_process_type.responses, register_process_type.responses, known.responses)) THEN
+           coalesce(register_process_type.responses || known.responses, register_process_type.responses, known.responses)) THEN
         INSERT INTO commandbus.process_type AS t (process_type, domain, execution_model, version, reply_queue, redact, responses)
         VALUES (register_process_type.process_type, register_process_type.domain,
                 register_process_type.execution_model::commandbus.execution_model, register_process_type.version, queue, hidden,
@@ -69,7 +72,7 @@ BEGIN
             -- Likewise what it takes: while two workers of one version run, what either of them takes is kept.
             responses = CASE WHEN excluded.version > t.version THEN excluded.responses
                              WHEN excluded.version < t.version THEN t.responses
-                             ELSE coalesce(t.responses || excluded.responses, excluded.responses, t.responses) END,
+                             ELSE coalesce(excluded.responses || t.responses, excluded.responses, t.responses) END,
             former_queues = CASE WHEN t.reply_queue = excluded.reply_queue THEN t.former_queues
                                  ELSE array_append(array_remove(t.former_queues, t.reply_queue), t.reply_queue) END
         WHERE t.domain = excluded.domain AND t.execution_model = excluded.execution_model;
@@ -79,6 +82,13 @@ BEGIN
         PERFORM commandbus.refuse('INVALID_OPERATION', format('process type ''%s'' is %s of domain ''%s'' already',
             known.process_type, known.execution_model, known.domain),
             'A type has one domain and one execution model: choose another name; nothing was registered.');
+    END IF;
+    SELECT min(k) INTO other FROM jsonb_object_keys(register_process_type.responses) k
+    WHERE known.version = register_process_type.version AND known.responses -> k <> register_process_type.responses -> k;
+    IF other IS NOT NULL THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION', format('version %s of process type ''%s'' has other fields of response %s '
+            'already', known.version, known.process_type, other),
+            'Give the type that has changed a higher .version; nothing was registered.');
     END IF;
     -- From now on send() takes it as reply_to from nobody else. What was sent with it before was sent by no process: those
     -- replies are dead letters.
@@ -375,7 +385,8 @@ $$;
 
 -- Refuses a response that the type does not take: a name that none of its code knows, a payload that does not fit the fields
 -- that its worker has registered. `responses` is {"<name>": {"fields": {"<field>": <kind>}, "needs": [one of these]}}; without
--- fields any payload is kept, and the process's code decides when it runs.
+-- fields any payload is kept, and the process's code decides when it runs. A field that is not among them is no reason to
+-- refuse: whoever answers may say more than a process asks for, and more next year than this. It is kept with the rest.
 CREATE FUNCTION commandbus.check_response(process_type text, name text, payload jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -401,13 +412,9 @@ BEGIN
     END IF;
     -- Names and kinds only: a value may be an account number.
     SELECT e.key, fields -> e.key AS field INTO wrong FROM jsonb_each(content) e
-    WHERE NOT fields ? e.key OR NOT commandbus.fits_field(e.value, fields -> e.key)
-    ORDER BY fields ? e.key, e.key LIMIT 1;
-    IF FOUND AND wrong.field IS NULL THEN
-        PERFORM commandbus.refuse('INVALID_DATA', format('response %s has no field ''%s''', name, left(wrong.key, 80)),
-            left('It has ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(fields) k), 200)
-            || '. Nothing changed.');
-    ELSIF FOUND THEN
+    WHERE fields ? e.key AND NOT commandbus.fits_field(e.value, fields -> e.key)
+    ORDER BY e.key LIMIT 1;
+    IF FOUND THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('field ''%s'' of response %s must be %s', wrong.key, name,
             CASE jsonb_typeof(wrong.field)
                 WHEN 'array' THEN (SELECT string_agg(v, ' or ') FROM jsonb_array_elements_text(wrong.field) v)
@@ -415,7 +422,11 @@ BEGIN
     ELSIF needs IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements_text(needs) n
                                             WHERE coalesce(content -> n, 'null') <> 'null') THEN
         PERFORM commandbus.refuse('INVALID_DATA', format('response %s needs %s', name,
-            (SELECT string_agg(n, ' or ') FROM jsonb_array_elements_text(needs) n)), 'Nothing changed.');
+            (SELECT string_agg(n, ' or ') FROM jsonb_array_elements_text(needs) n)),
+            -- Perhaps it is there, misspelt.
+            CASE WHEN EXISTS (SELECT FROM jsonb_object_keys(content) k WHERE NOT fields ? k)
+                 THEN left('It has ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(fields) k), 200) || '. '
+                 ELSE '' END || 'Nothing changed.');
     END IF;
 END
 $$;

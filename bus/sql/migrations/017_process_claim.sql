@@ -45,7 +45,8 @@ LANGUAGE sql STABLE AS $$
                               coalesce((SELECT '"' || c.status || '"' FROM commandbus.command_metadata c
                                         WHERE c.command_id = h.command_id AND c.domain = h.domain), 'null')
                           ELSE 'null' END,
-                          CASE h.status WHEN 'WAITING' THEN commandbus.to_ms(coalesce(h.begun_at, h.at)) ELSE 0 END) || ']', ',' ORDER BY h.ordinal) || ']'
+                          CASE h.status WHEN 'WAITING' THEN commandbus.to_ms(coalesce(h.begun_at, h.at)) ELSE 0 END,
+                          CASE WHEN h.in_doubt THEN 'true' ELSE 'false' END) || ']', ',' ORDER BY h.ordinal) || ']'
                FROM commandbus.process_history h WHERE h.process_id = process_content.process_id), '[]') END,
            coalesce((
                SELECT '[' || string_agg('[' || concat_ws(',', i.seq, '"' || i.kind || '"', commandbus.quoted(i.name),

@@ -22,7 +22,8 @@ CREATE TYPE commandbus.process_record AS (
     ordinal integer, kind commandbus.record_kind, status commandbus.record_status, name text, attempts integer,
     send_no integer, during integer, command_id uuid, response_id uuid, domain text, command_type text,
     timeout_ms double precision, timeout_at_ms double precision, took_ms double precision, error_code text,
-    error_message text, result jsonb, opening jsonb, patch jsonb, owes jsonb, finished boolean, max_attempts integer);
+    error_message text, result jsonb, opening jsonb, patch jsonb, owes jsonb, finished boolean, max_attempts integer,
+    in_doubt boolean);
 
 -- A duration from `since`, or a moment, or NULL.
 CREATE FUNCTION commandbus.moment(since timestamptz, in_ms double precision, at_ms double precision) RETURNS timestamptz
@@ -134,7 +135,8 @@ $$;
 
 -- Ends commands in the troubleshooting queue whose failure their process goes on with ("failed": true), with their
 -- final reply, which says what the failure was. An operator who was faster, or who has one locked at this moment,
--- decides: it is left alone.
+-- decides: it is left alone. So is one that was retried and is there again with another failure, of which its process
+-- has not judged: perhaps its outcome is not known this time. The reply that tells of it is on its way.
 CREATE FUNCTION commandbus.end_failed(worker text, cancels jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -149,6 +151,7 @@ BEGIN
                 SELECT c.command_id, c.domain FROM commandbus.command_metadata c
                 WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = e ->> 'domain'
                   AND c.status = 'IN_TROUBLESHOOTING_QUEUE'
+                  AND (c.error_type::text, c.error_code) IS NOT DISTINCT FROM (e ->> 'error_type', e ->> 'error_code')
                 FOR UPDATE OF c SKIP LOCKED
             ) c
             WHERE (e ->> 'failed')::boolean
@@ -302,7 +305,7 @@ BEGIN
             unnest(owners, keepers)
         ) AS r(ordinal, kind, status, name, attempts, send_no, during, command_id, response_id, domain, command_type,
                timeout_ms, timeout_at_ms, took_ms, error_code, error_message, result, opening, patch, owes, finished, max_attempts,
-               process_id, item)
+               in_doubt, process_id, item)
         LEFT JOIN LATERAL (
             SELECT h.ctid AS place, h.status, h.attempts, h.command_id, h.took_ms, h.error_code, h.error_message
             FROM commandbus.process_history h WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal LIMIT 1
@@ -330,17 +333,17 @@ BEGIN
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at, finished_at, timeout_at, took_ms,
             ordinal, attempts, max_attempts, send_no, during, kind, status, name, domain, command_type, worker, error_code,
-            error_message, result, opening, patch, owes)
+            error_message, result, opening, patch, owes, in_doubt)
         SELECT r.process_id, r.command_id, r.response_id, now_at, CASE WHEN r.finished THEN now_at END, r.timeout_at, r.took_ms,
                r.ordinal, coalesce(r.attempts, 0), r.max_attempts, r.send_no, r.during, r.kind, r.status, r.name, r.domain,
                r.command_type, settle_processes.worker, left(r.error_code, 200), left(r.error_message, 4000), r.result,
-               r.opening, r.patch, r.owes
+               r.opening, r.patch, r.owes, r.in_doubt
         FROM record r WHERE r.place IS NULL
     ), rewritten AS (
-        -- What is not given stays, but for the error: that goes with the status.
+        -- What is not given stays, but for the error and the doubt: those go with the status.
         UPDATE commandbus.process_history h
         SET status = coalesce(r.status, h.status), attempts = coalesce(r.attempts, h.attempts),
-            error_code = left(r.error_code, 200), error_message = left(r.error_message, 4000),
+            error_code = left(r.error_code, 200), error_message = left(r.error_message, 4000), in_doubt = r.in_doubt,
             -- 0: without end from now on, whatever it had before.
             timeout_at = CASE WHEN r.timeout_ms = 0 THEN NULL ELSE coalesce(r.timeout_at, h.timeout_at) END,
             opening = coalesce(r.opening, h.opening),

@@ -75,7 +75,7 @@ GRANT SELECT (process_id, batch_id, lease_no, lease_until, settle_no, wake_at, n
               error_code)
     ON commandbus.process TO commandbus_monitor;
 GRANT SELECT (process_id, command_id, response_id, at, begun_at, finished_at, timeout_at, took_ms, ordinal, attempts,
-              max_attempts, send_no, during, kind, status, name, domain, command_type, worker, error_code)
+              max_attempts, send_no, during, in_doubt, kind, status, name, domain, command_type, worker, error_code)
     ON commandbus.process_history TO commandbus_monitor;
 GRANT SELECT (id, process_id, command_id, at, ended_at, took_ms, ordinal, attempts, max_attempts, send_no, kind, status,
               name, domain, command_type, worker, error_code)

@@ -209,7 +209,8 @@ typedef struct {
     cb_response_fn *take;
 } cb_response;
 
-/* What the payload of a response may hold: another field, or a value of another type, is refused when somebody brings it.
+/* What the payload of a response holds: a value of another type, or none of the fields that it needs, is refused when
+ * somebody brings it. Fields that are not in the table are kept with the rest and are no reason to refuse it.
  * Without one of these any payload is kept, and `take` decides when the process runs. */
 typedef struct {
     const char *response;
