@@ -65,6 +65,69 @@ Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 
     rig_close(&r);
 }
 
+/* A thread: it waits for the claim that is open, and begins anew if that takes longer than it may wait. */
+static void *set_limit_meanwhile(void *conninfo)
+{
+    cb_db *db = NULL;
+    cb_error e = { 0 };
+    bool set = false;
+
+    if (cb_db_open(conninfo, &db, &e)) {
+        do
+            set = cb_fleet_limit_set(db, "fx", 4, &e);
+        while (!set && e.code == CB_AGAIN);
+    }
+    cb_db_free(db);
+    return set ? conninfo : NULL;
+}
+
+/* Most is looked for while everybody claims: so what was claimed since must be found, too. */
+Test(fleet_limit_set, counts_what_was_claimed_while_it_looked) /* section 8.2 */
+{
+    rig r = limited_rig(0, 10);
+    OWNED(cb_claim) early = test_claim(r.db, "w", 1, 60);
+    PGconn *other = test_pq_open(r.conninfo);
+    pthread_t thread;
+    void *set = NULL;
+
+    test_exec(other, "BEGIN; SELECT FROM commandbus.receive('fx', 'w', 2, 60)");
+    cr_assert_eq(pthread_create(&thread, NULL, set_limit_meanwhile, r.conninfo), 0);
+    wait_until(r.sql,
+               "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+               "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
+    test_exec(other, "COMMIT");
+    pthread_join(thread, &set);
+
+    cr_expect(set);
+    expect_value(r.sql, "3", places);
+    cr_expect_eq(claim_count(r.db, 10), 1);
+    PQfinish(other);
+    rig_close(&r);
+}
+
+/* Under the lock that claims wait for, messages that are delayed are not asked for their commands. */
+Test(fleet_limit_set, looks_only_at_what_has_changed_while_nobody_can_claim) /* section 8.7 */
+{
+    rig r = limited_rig(0, 3);
+    for (int i = 0; i < 300; i++)
+        test_send_one(r.db, .delay_seconds = 3600);
+    const char *looks = "SELECT pg_stat_get_xact_numscans('commandbus.command_metadata_message'::"
+                        "regclass)";
+    char *since =
+        test_value(r.sql, "SELECT pg_current_xact_id()::xid", NULL); /* after all of them */
+    OWNED(cb_claim) held = test_claim(r.db, "w", 2, 60);
+
+    test_exec(r.sql, "BEGIN");
+    expect_value(r.sql, "2",
+                 "SELECT cardinality(commandbus.commands_in_progress('fx', $1::text::xid))", since);
+    cr_expect_lt(test_number(r.sql, looks, NULL), 10);
+    expect_value(r.sql, "2", "SELECT cardinality(commandbus.commands_in_progress('fx'))");
+    cr_expect_geq(test_number(r.sql, looks, NULL), 300);
+    test_exec(r.sql, "ROLLBACK");
+    free(since);
+    rig_close(&r);
+}
+
 Test(fleet_limit_set, below_what_is_in_progress_takes_nothing_back_and_gives_nothing_out)
 {
     rig r = limited_rig(0, 10);

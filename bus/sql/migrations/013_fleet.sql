@@ -84,11 +84,15 @@ END
 $$;
 
 -- The commands of a domain that are in progress; for whoever keeps claims from coming. By way of the queue, where each has
--- a message that was read or is not due, and there are few of them. Not while messages are missing that somebody took
--- out by hand: then the whole table is looked through, which takes seconds for a million commands. (An index on what is
--- in progress would cost every claim and every settle its HOT update.)
-CREATE FUNCTION commandbus.commands_in_progress(domain text) RETURNS uuid[]
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- a message that was read or is not due. Not while messages are missing that somebody took out by hand: then the whole
+-- table is looked through, which takes seconds for a million commands. (An index on what is in progress would cost every
+-- claim and every settle its HOT update.)
+--
+-- since: only those claimed by that transaction or later ones, and perhaps others. A claim writes the message anew, so one
+-- that was last written before is not asked for its command: with 100,000 delayed ones 40 ms instead of 560.
+-- (A message so old that its transaction number seems to be to come is asked for.)
+CREATE FUNCTION commandbus.commands_in_progress(domain text, since xid DEFAULT NULL) RETURNS uuid[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     queue   text := commands_in_progress.domain || '__commands';
     ids     uuid[];
@@ -99,9 +103,10 @@ BEGIN
         EXECUTE format('SELECT ARRAY(SELECT c.command_id FROM pgmq.%I q CROSS JOIN LATERAL ('
                        '        SELECT c.command_id FROM commandbus.command_metadata c '
                        '        WHERE c.msg_id = q.msg_id AND c.domain = $1 AND c.status = ''IN_PROGRESS'' LIMIT 1) c '
-                       '    WHERE q.read_ct > 0 OR q.vt > statement_timestamp() ORDER BY q.msg_id), '
+                       '    WHERE (q.read_ct > 0 OR q.vt > statement_timestamp()) AND ($3 IS NULL OR age(q.xmin) <= age($3)) '
+                       '    ORDER BY q.msg_id), '
                        'EXISTS (SELECT FROM commandbus.touched_queue t WHERE t.queue_name = $2)', 'q_' || queue)
-        INTO ids, touched USING commands_in_progress.domain, queue;
+        INTO ids, touched USING commands_in_progress.domain, queue, since;
     END IF;
     IF touched IS NOT FALSE THEN
         ids := ARRAY(SELECT c.command_id FROM commandbus.command_metadata c
@@ -164,6 +169,7 @@ CREATE FUNCTION commandbus.set_fleet_limit(domain text, fleet_limit integer) RET
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
     before  integer := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
+    since   xid;
     running uuid[];
     until   timestamptz;
 BEGIN
@@ -179,10 +185,19 @@ BEGIN
         PERFORM commandbus.refuse_isolation('set_fleet_limit');
     END IF;
 
+    -- The long walk while everybody claims. What the transactions that it does not see have claimed is added under the
+    -- lock: none of them is older than the oldest that is open now.
+    since := pg_snapshot_xmin(pg_current_snapshot())::xid;
+    running := commandbus.commands_in_progress(set_fleet_limit.domain);
     BEGIN
         PERFORM pg_advisory_xact_lock(hashtextextended('commandbus.claims.' || set_fleet_limit.domain, 0));
         before := (commandbus.known_domain(set_fleet_limit.domain)).fleet_limit;
-        running := commandbus.commands_in_progress(set_fleet_limit.domain);
+        running := running || commandbus.commands_in_progress(set_fleet_limit.domain, since);
+        running := ARRAY(
+            SELECT c.command_id FROM (SELECT DISTINCT unnest(running)) i(command_id) CROSS JOIN LATERAL (
+                SELECT c.command_id, c.msg_id FROM commandbus.command_metadata c
+                WHERE c.command_id = i.command_id AND c.domain = set_fleet_limit.domain LIMIT 1
+            ) c ORDER BY c.msg_id);
         until := clock_timestamp() + interval '3 seconds';
         WHILE before <> fleet_limit LOOP
             -- Who waits for a row here holds others that an extend or a settle may meet. SKIP LOCKED does wait when the
