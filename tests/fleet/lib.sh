@@ -113,7 +113,9 @@ copy_template() {
             psql -XqAt -v ON_ERROR_STOP=1 -d "$(url_of "$new")" -c "$waiting_procedure"
             server -c "ALTER DATABASE $new RENAME TO $template"
         fi
-        server -c "CREATE DATABASE $1 TEMPLATE $template" >/dev/null
+        # What may be done in a database is not copied with it.
+        server -c "CREATE DATABASE $1 TEMPLATE $template" \
+            -c "GRANT CREATE, TEMPORARY ON DATABASE $1 TO commandbus_owner" >/dev/null
     } 7>"$COMMANDBUS_BUILD_DIR/tests/template.lock"
 }
 
