@@ -33,6 +33,8 @@ static bool run_missing(cb_db *db, const schema_files *m, cb_migrate_report *rep
 {
     if (m->is_bus && !db_do_script(db, cb_sql_bootstrap, e))
         return cb_fail_while(e, "preparing roles, extension and schema");
+    if (!m->is_bus && !db_do_script(db, cb_sql_migrate_grant, e))
+        return cb_fail_while(e, "letting commandbus_owner create a schema in this database");
     if (!db_do_script(db, cb_sql_migrate_as_owner, e))
         return false;
     for (size_t i = 0; i < m->n; i++) {

@@ -85,6 +85,20 @@ Test(handler_set, gets_only_the_files_that_are_new)
     cr_assert_eq(report.now, 2);
 }
 
+/* A dump of a database has no rights in the database itself. */
+Test(handler_set, may_come_to_a_database_that_was_restored)
+{
+    cb_error e = { 0 };
+    cb_migrate_report report;
+    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('REVOKE ALL ON DATABASE %I FROM "
+                        "commandbus_owner', current_database()); END $$");
+
+    expect_ok(cb_migrate_set(bus.db, "ledger", folder, &report, &e), e);
+
+    cr_assert_eq(report.applied, 1);
+}
+
 /* BUS.11 */
 Test(handler_set, counts_for_itself_beside_other_sets)
 {
