@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The documents of this tree: what is cited from them exists, and what they must name they name.
+# The documents of this tree: what is cited from them exists, what they must name they name, and links lead somewhere.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 passed=0 failed=0
@@ -71,10 +71,42 @@ functions_not_in_contract() { granted | in_contract; }
 keys() { files 'worker/config/*.c' | xargs grep -hoE '\{ "[a-z]+[a-zA-Z.<>-]+", KEY_' | cut -d'"' -f2; }
 keys_not_in_contract() { keys | in_contract; }
 
+# links: of the Markdown files, a line each: "at PATH" or "at PATH#HEADING" for where a link may lead (headings as GitHub
+# names them), "to FILE PATH" or "to FILE PATH#HEADING" for each link within the tree.
+links() {
+    files '*' | awk '{ print "at " $0; while (sub(/\/[^\/]*$/, "")) if (!seen[$0]++) print "at " $0 }'
+    files '*.md' | xargs awk '
+        function tidy(path) { # a/../b is b
+            while (sub(/(^|\/)[^\/.][^\/]*\/\.\.(\/|$)/, "/", path)) sub(/^\//, "", path)
+            gsub(/\/\.\//, "/", path); sub(/\/$/, "", path)
+            return path
+        }
+        FNR == 1 { code = 0; folder = FILENAME; if (!sub(/[^\/]*$/, "", folder)) folder = "" }
+        /^ *```/ { code = !code }
+        code { next }
+        /^#+ / {
+            name = tolower($0); sub(/^#+ +/, "", name); gsub(/[^a-z0-9 _-]/, "", name); gsub(/ /, "-", name)
+            print "at " FILENAME "#" name
+        }
+        {
+            gsub(/`[^`]*`/, "")
+            while (match($0, /\]\([^) ]+\)/)) {
+                target = substr($0, RSTART + 2, RLENGTH - 3); $0 = substr($0, RSTART + RLENGTH)
+                if (target ~ /:\/\//) continue
+                print "to " FILENAME " " (target ~ /^#/ ? FILENAME target : tidy(folder target))
+            }
+        }'
+}
+
+broken_links() {
+    links | sort | awk '$1 == "at" { known[substr($0, 4)] = 1; next } !($3 in known) { print $2 ": there is no " $3 }'
+}
+
 # What finds nothing proves nothing.
 enough() {
     (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
     (($(keys | wc -l) > 40)) || echo "only $(keys | wc -l) keys found"
+    (($(links | grep -c '^to') > 100)) || echo "only $(links | grep -c '^to') links found"
 }
 
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
@@ -82,7 +114,8 @@ check 'every section that is cited is in DESIGN.md' unknown_sections
 check 'every behaviour has one number' repeated_behaviours
 check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
 check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
-check 'there are functions and keys to look for' enough
+check 'every link leads to a file, and to a heading if it names one' broken_links
+check 'there are functions, keys and links to look for' enough
 
 echo "$passed passed, $failed failed"
 ((failed == 0))
