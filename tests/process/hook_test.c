@@ -1,5 +1,5 @@
 /* Hooks at the end of a process: they are told its id, and may send a command in the transaction
- * that ends it. */
+ * that ends it. STP.18. */
 #include "dying.h"
 #include "tale.h"
 
@@ -72,13 +72,14 @@ static void expect_told_of(stage *s, const char *status, const char *end, cb_uui
                  "data ->> 'process' = $1 AND correlation_id = $1::uuid AND reply_to IS NULL",
                  id.text);
     /* The record is whole: it tells of commands that no step sent, too. */
-    expect_value(s->rig.sql, end,
-                 "SELECT a.command_data ->> 'end' FROM commandbus.process_audit a "
-                 "JOIN commandbus.command_metadata c USING (command_id, command_type) "
-                 "WHERE a.process_id = $1 AND a.event = 'COMMAND_SENT' AND a.entry_type = 'COMMAND' "
-                 "AND c.domain = 'risk' AND a.sent_at IS NOT NULL AND a.received_at IS NULL "
-                 "AND a.step_name = 'on_' || (c.data ->> 'end')",
-                 id.text);
+    expect_value(
+        s->rig.sql, end,
+        "SELECT a.command_data ->> 'end' FROM commandbus.process_audit a "
+        "JOIN commandbus.command_metadata c USING (command_id, command_type) "
+        "WHERE a.process_id = $1 AND a.event = 'COMMAND_SENT' AND a.entry_type = 'COMMAND' "
+        "AND c.domain = 'risk' AND a.sent_at IS NOT NULL AND a.received_at IS NULL "
+        "AND a.step_name = 'on_' || (c.data ->> 'end')",
+        id.text);
     expect_value(s->rig.sql, "2",
                  "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = "
                  "'COMMAND_SENT'",

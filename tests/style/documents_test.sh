@@ -52,6 +52,11 @@ unknown_sections() { # not those of S0 to S4
                for (i = 1; i <= n; i++) if (!(number[i] in known)) print }' <(sections) -
 }
 
+# A behaviour that no test cites is a wish.
+unproved_behaviours() {
+    comm -23 <(behaviours | sort) <(files 'tests/*' | grep -v '\.md$' | xargs grep -ohEw '[A-Z]+\.[0-9]+' | sort -u)
+}
+
 repeated_behaviours() { behaviours | sort | uniq -d; }
 
 # in_contract: the names on stdin that bus/CONTRACT.md does not have.
@@ -110,6 +115,7 @@ enough() {
 }
 
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
+check 'every behaviour of tests/REQUIREMENTS.md is cited by a test' unproved_behaviours
 check 'every section that is cited is in DESIGN.md' unknown_sections
 check 'every behaviour has one number' repeated_behaviours
 check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
