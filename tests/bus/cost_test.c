@@ -76,8 +76,7 @@ static void expect_same(const char *what, long young, long old)
                  HISTORY);
 }
 
-Test(cost,
-     of_a_command_is_the_same_after_twenty_thousand_in_the_same_sessions) /* issue 2: history */
+Test(cost, of_a_command_is_the_same_after_twenty_thousand_in_the_same_sessions) /* BUS.19 */
 {
     rig r = rig_without_statistics();
     live_ten(&r); /* The first call of a session also reads the catalogue. */
@@ -97,7 +96,7 @@ Test(cost,
     rig_close(&r);
 }
 
-Test(cost, nothing_walks_through_a_table) /* issue 2: history */
+Test(cost, nothing_walks_through_a_table) /* BUS.19 */
 {
     rig r = rig_without_statistics();
     test_send(r.db, 300, NULL);

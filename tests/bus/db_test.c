@@ -76,7 +76,7 @@ Test(db, an_administrator_who_ends_the_session_leaves_it_lost)
     cr_assert(cb_db_is_lost(db));
 }
 
-/* Issue 14.5: bodies of our functions would mean something else, and say what is not true. */
+/* BUS.15: bodies of our functions would mean something else, and say what is not true. */
 Test(db, with_escapes_in_literals_is_refused_by_what_is_wrong)
 {
     PGconn *conn = PQconnectdb(test_server_url());

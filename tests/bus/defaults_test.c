@@ -263,7 +263,7 @@ static void take_the_tour(const char *setting, const char *value)
 
 TestSuite(defaults, .init = bus_open, .fini = bus_close);
 
-/* Issue 14.5 */
+/* BUS.15 */
 Test(defaults, of_repeatable_read_change_no_call)
 {
     take_the_tour("default_transaction_isolation", "repeatable read");

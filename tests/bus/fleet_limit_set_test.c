@@ -1,4 +1,4 @@
-/* Setting domain.fleet_limit while work goes on: exact from the moment it is set. */
+/* Setting domain.fleet_limit while work goes on: exact from the moment it is set. RL.7. */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* domain.fleet_limit: leases over the whole fleet never exceed it, whoever claims. */
+/* domain.fleet_limit: leases over the whole fleet never exceed it, whoever claims. RL.7. */
 #include "claims.h"
 #include "fleet.h"
 

@@ -69,7 +69,7 @@ static const char *const statistics[] = {
     "VACUUM ANALYZE",
 };
 
-Test(fleet_snapshot, held_by_somebody_makes_no_place_dearer) /* issue 14.6, section 8.7 */
+Test(fleet_snapshot, held_by_somebody_makes_no_place_dearer) /* BUS.19, section 8.7 */
 {
     rig r = limited_rig(6, 0);
     PGconn *holder = test_pq_open(r.conninfo);

@@ -50,7 +50,7 @@ static void expect_fx(const char *column, const char *expected)
     expect_cell(rows, 0, column, expected);
 }
 
-Test(fleet, shows_an_instance_as_its_heartbeat_has_it) /* issue 3: commandbus fleet */
+Test(fleet, shows_an_instance_as_its_heartbeat_has_it) /* BUS.20 */
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
@@ -186,7 +186,7 @@ static void fill_queue(int n)
     test_exec(bus.conn, "SELECT pg_stat_force_next_flush()");
 }
 
-Test(fleet, samples_are_exact_up_to_ten_thousand_messages) /* issue 3: cheap depths */
+Test(fleet, samples_are_exact_up_to_ten_thousand_messages) /* BUS.20 */
 {
     cr_expect_eq(sample_of("fx").depth, 0);
     cr_expect_eq(sample_of("fx").oldest_due_seconds, 0);
@@ -218,7 +218,7 @@ Test(fleet, samples_say_which_queue_is_gone)
     expect_fx("live_leases", "0");
 }
 
-Test(fleet, is_tidied_of_what_is_over_and_of_nothing_else) /* issue 3: housekeeping */
+Test(fleet, is_tidied_of_what_is_over_and_of_nothing_else) /* BUS.20 */
 {
     size_t removed = 0;
     cb_error e = { 0 };

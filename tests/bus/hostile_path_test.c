@@ -200,7 +200,7 @@ static void expect_blind_to_traps(const char *path)
     login_close(&l);
 }
 
-Test(hostile_path, traps_catch_who_walks_into_them) /* issue 2 */
+Test(hostile_path, traps_catch_who_walks_into_them) /* BUS.14 */
 {
     login l = open_planter();
 
@@ -209,19 +209,19 @@ Test(hostile_path, traps_catch_who_walks_into_them) /* issue 2 */
     login_close(&l);
 }
 
-Test(hostile_path, an_administrator_who_looks_calls_nothing_that_was_planted) /* issue 2 */
+Test(hostile_path, an_administrator_who_looks_calls_nothing_that_was_planted) /* BUS.14 */
 {
     expect_blind_to_traps("\"$user\", public");
 }
 
-Test(hostile_path, nor_one_whose_path_puts_public_before_the_servers_own) /* issue 2 */
+Test(hostile_path, nor_one_whose_path_puts_public_before_the_servers_own) /* BUS.14 */
 {
     expect_blind_to_traps("public, pg_catalog");
 }
 
 TestSuite(hostile_schema, .init = bus_open_empty, .fini = bus_close);
 
-Test(hostile_schema, of_somebody_else_is_refused_and_its_code_not_run) /* issue 2 */
+Test(hostile_schema, of_somebody_else_is_refused_and_its_code_not_run) /* BUS.14 */
 {
     login l = login_open("pg_read_all_stats");
     OWNED(cb_rows) rows = NULL;

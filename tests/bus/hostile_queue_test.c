@@ -1,5 +1,5 @@
 /* Queues that somebody emptied, dropped or filled by hand: commands are not lost, and neither other
- * commands nor other domains suffer. */
+ * commands nor other domains suffer. BUS.13. */
 #include "claims.h"
 #include "fixture.h"
 #include "parallel.h"

@@ -1,4 +1,4 @@
-/* What counts as JSON here is what PostgreSQL's jsonb takes, no more and no less. */
+/* What counts as JSON here is what PostgreSQL's jsonb takes, no more and no less. BUS.16. */
 #include "json.h"
 
 #include <criterion/criterion.h>

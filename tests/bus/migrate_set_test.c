@@ -113,7 +113,7 @@ Test(handler_set, counts_for_itself_beside_other_sets)
     cr_assert_eq(report.applied, 1);
 }
 
-/* BUS.11, issue 14.4 */
+/* BUS.11, BUS.12 */
 Test(handler_set, whose_file_was_changed_after_it_was_applied_is_refused_by_its_name)
 {
     cb_error e = { 0 };

@@ -298,7 +298,7 @@ Test(schema, older_than_the_binary_asks_for_a_migrate)
     cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
 }
 
-/* ---- a database that was made of other files: issue 14.4 ---- */
+/* ---- a database that was made of other files: BUS.12 ---- */
 
 /* The file with that number, as its name is here. The caller frees it. */
 static char *file_name(const char *version)

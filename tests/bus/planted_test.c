@@ -76,7 +76,7 @@ static login open_with_traps(void)
     return l;
 }
 
-/* issue 2: the traps work, or the other tests would prove nothing */
+/* BUS.14: the traps work, or the other tests would prove nothing */
 Test(planted, traps_catch_who_walks_into_them)
 {
     login l = open_with_traps();
@@ -89,7 +89,7 @@ Test(planted, traps_catch_who_walks_into_them)
     login_close(&l);
 }
 
-/* issue 2 */
+/* BUS.14 */
 Test(planted, functions_operators_tables_and_types_are_not_used_by_any_function_of_the_bus)
 {
     static const char *const calls[] = {
@@ -148,7 +148,7 @@ Test(planted, functions_operators_tables_and_types_are_not_used_by_any_function_
     login_close(&l);
 }
 
-/* issue 2: nor by refusals, which format messages */
+/* BUS.14: nor by refusals, which format messages */
 Test(planted, functions_are_not_used_by_refusals_either)
 {
     login l = open_with_traps();

@@ -437,7 +437,7 @@ Test(process_batch, is_asked_for_open_members_without_passing_those_that_ended)
     PQfinish(conn);
 }
 
-/* Issue 15.6: each with an id and a deadline of its own; all of them or none. */
+/* STP.3, SIM.6: each with an id and a deadline of its own; all of them or none. */
 Test(process_batch, its_processes_may_have_ids_and_deadlines_of_their_own)
 {
     static const char *const states[] = { "{}", "{}" };

@@ -155,8 +155,7 @@ Test(process_size, of_one_that_is_too_large_only_decisions_are_read) /* DESIGN 8
 }
 
 /* A server is not asked to hand out what expired while it was away; a rig has waited for that. */
-Test(process_size,
-     a_crashed_process_does_not_wait_behind_an_older_backlog) /* DESIGN 8.1, issue 14.9 */
+Test(process_size, a_crashed_process_does_not_wait_behind_an_older_backlog) /* DESIGN 8.1 */
 {
     rig r = open_rig();
     cb_uuid crashed = pay_start(r.db);
@@ -197,7 +196,7 @@ static long buffers_of_responses(rig *r, int n)
 }
 
 /* 5,000 took 37 seconds: each looked at all versions of the row that those before had left. */
-Test(process_size, many_responses_in_one_transaction_cost_the_same_each) /* issue 14.9 */
+Test(process_size, many_responses_in_one_transaction_cost_the_same_each) /* BUS.19 */
 {
     rig r = open_rig();
     cb_uuid id = pay_start(r.db);

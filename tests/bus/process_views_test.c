@@ -129,7 +129,7 @@ Test(process_views, process_state_document_of_a_new_process_has_empty_histories)
                  id.text);
 }
 
-/* issue 2: monitoring never sees payloads */
+/* BUS.14: monitoring never sees payloads */
 Test(process_views, are_read_by_operators_and_without_payloads_by_monitoring)
 {
     put_history();

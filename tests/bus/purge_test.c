@@ -234,7 +234,7 @@ Test(purge, is_how_far_the_duplicate_check_reaches_back)
     expect_ok(cb_send_command(bus.db, &again, NULL, &e), e);
 }
 
-/* issue 2: bad input */
+/* BUS.10: bad input */
 Test(purge, with_negative_ages_or_no_batch_size_is_refused)
 {
     static const cb_purge_options bad[] = {

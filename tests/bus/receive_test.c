@@ -19,7 +19,7 @@ Test(receive, takes_at_most_the_quantity_asked_for) /* WRK.3 */
     rig_close(&r);
 }
 
-/* Section 8.10: what a claim reads is bounded, and what it had no room for keeps its place. */
+/* BUS.17, section 8.10: what a claim reads is bounded, and what it had no room for keeps its place. */
 Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_order)
 {
     enum {

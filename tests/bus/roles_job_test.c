@@ -43,7 +43,7 @@ static const char *const nobodys[] = {
     NULL,
 };
 
-/* issue 2 */
+/* BUS.14 */
 Test(role, sender_sends_and_does_nothing_else)
 {
     static const char *const denied[] = {
@@ -78,7 +78,7 @@ Test(role, sender_sends_and_does_nothing_else)
     login_close(&l);
 }
 
-/* issue 2 */
+/* BUS.14 */
 Test(role, worker_receives_settles_and_keeps_house)
 {
     static const char *const denied[] = {
@@ -130,7 +130,7 @@ Test(role, worker_receives_settles_and_keeps_house)
     login_close(&l);
 }
 
-/* issue 2 */
+/* BUS.14 */
 Test(role, operator_sees_everything_and_decides)
 {
     static const char *const denied[] = {
@@ -191,7 +191,7 @@ Test(role, operator_sees_everything_and_decides)
     login_close(&l);
 }
 
-/* issue 2: payloads stay out of sight of monitoring */
+/* BUS.14: payloads stay out of sight of monitoring */
 Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
 {
     static const char *const denied[] = {
@@ -249,7 +249,7 @@ Test(role, monitor_sees_all_but_payloads_and_changes_nothing)
     login_close(&l);
 }
 
-/* issue 2 */
+/* BUS.14 */
 Test(role, of_none_of_these_may_do_nothing_at_all)
 {
     static const char *const denied[] = {

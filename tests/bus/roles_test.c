@@ -220,7 +220,7 @@ static const char *callers_of(const char *name)
     return "";
 }
 
-/* issue 2: least privilege */
+/* BUS.14: least privilege */
 Test(privileges, to_call_each_function_are_as_meant)
 {
     PGresult *found = ask("SELECT p.proname, r.role, "
@@ -240,7 +240,7 @@ Test(privileges, to_call_each_function_are_as_meant)
     PQclear(found);
 }
 
-/* issue 2: in the creating transaction, so also not for a moment */
+/* BUS.14: in the creating transaction, so also not for a moment */
 Test(privileges, of_public_are_none)
 {
     expect_value(bus.conn, "",
@@ -312,7 +312,7 @@ static void expect_readable(const char *relation, const char *column, const char
     cr_assert_fail("commandbus.%s is new: say in this test who may read it", relation);
 }
 
-/* issue 2 */
+/* BUS.14 */
 Test(privileges, to_read_each_column_are_as_meant)
 {
     PGresult *found =
@@ -331,7 +331,7 @@ Test(privileges, to_read_each_column_are_as_meant)
     PQclear(found);
 }
 
-/* issue 2: what is written is written by definer functions alone */
+/* BUS.14: what is written is written by definer functions alone */
 Test(privileges, to_write_a_table_are_nobodys)
 {
     expect_value(bus.conn, "",
@@ -367,7 +367,7 @@ Test(privileges, to_read_messages_are_the_operators)
                  "'headers', 'SELECT'))");
 }
 
-/* issue 2: DESIGN section 3 */
+/* BUS.14, DESIGN 3 */
 Test(privileges, of_definer_functions_are_the_owners_and_their_path_is_fixed)
 {
     expect_value(bus.conn, "",

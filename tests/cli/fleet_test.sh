@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# commandbus fleet, and what the doctor says about it: issue 3, deliverable 8.
+# commandbus fleet, and what the doctor says about it: BUS.20.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/fleet_lib.sh"
 

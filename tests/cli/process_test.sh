@@ -362,7 +362,7 @@ test_respond_brings_a_response_once() {
     says 'NAME is missing'
 }
 
-# Issue 15.7: "accepted" is said of what the type takes, and of nothing else.
+# STP.25: "accepted" is said of what the type takes, and of nothing else.
 test_respond_refuses_what_the_type_does_not_take() {
     local id before
     sql "SELECT commandbus.register_process_type('Desk', 'payments', 1, responses => '{\"verdict\": {\"fields\":

@@ -88,7 +88,7 @@ test_data_comes_from_a_file_or_stdin() {
     same "$(jq -r .error.code "$work/err")" INVALID_DATA
 }
 
-# Issue 2, what bad input gets: a clear error, and nothing changed.
+# BUS.18, what bad input gets: a clear error, and nothing changed.
 test_bad_payloads_are_refused_and_nothing_is_sent() {
     local before
     before=$(count)

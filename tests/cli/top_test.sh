@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# commandbus top: issue 3, deliverable 8.
+# commandbus top: BUS.20.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/fleet_lib.sh"
 

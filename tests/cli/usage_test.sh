@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the CLI says about itself, and about mistakes on its command line.
+# What the CLI says about itself, and about mistakes on its command line. BUS.18
 . "$(dirname "$0")/lib.sh"
 
 commands=(migrate send 'command list' 'command show' 'tsq list' 'tsq retry' 'tsq cancel'

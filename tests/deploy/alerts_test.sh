@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The alerts of deploy/k8s/components/alerts, as Prometheus reads them.
+# The alerts of deploy/k8s/components/alerts, as Prometheus reads them. WRK.19
 # shellcheck source=tests/deploy/lib.sh
 . "$(dirname "$0")/lib.sh"
 promtool=$tools/promtool

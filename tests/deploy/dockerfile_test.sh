@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # deploy/Dockerfile, .dockerignore and deploy/compose.yaml, as far as that can be seen without a container: no library, no
-# file and no setting that they name is missing. image_long_test.sh builds and runs them.
+# file and no setting that they name is missing. image_long_test.sh builds and runs them. CFG.8
 # shellcheck disable=SC2317 # functions are called by check
 set -euo pipefail
 : "${COMMANDBUS_SOURCE_DIR:?start the tests with tests/run}" "${COMMANDBUS_BUILD_DIR:?}" "${COMMANDBUS_WORKER_BIN:?}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deploy/check-limits: what limit the manifests really give. RL.1, CFG.2
+# deploy/check-limits: what limit the manifests really give. RL.1, CFG.2, CFG.8
 # shellcheck source=tests/deploy/lib.sh
 . "$(dirname "$0")/lib.sh"
 

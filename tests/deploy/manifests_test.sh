@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The manifests of deploy/k8s, as kustomize renders them. CFG.2
+# The manifests of deploy/k8s, as kustomize renders them. CFG.2, CFG.8
 # shellcheck source=tests/deploy/lib.sh
 . "$(dirname "$0")/lib.sh"
 

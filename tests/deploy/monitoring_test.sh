@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the manifests ask a real worker and a real database: metrics by their names, and KEDA's query.
+# What the manifests ask a real worker and a real database: metrics by their names, and KEDA's query. WRK.19
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/../fleet/lib.sh"
 : "${COMMANDBUS_SOURCE_DIR:?}"

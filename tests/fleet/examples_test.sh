@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What --help shows as an example works as it stands there: with a worker that has the sets payments and sample, and the
-# simulator for it to call.
+# simulator for it to call. BUS.18
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/fleet/payments.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The primary dies under load and its standby takes over: DESIGN 7, deploy/README.md "Backup and restore".
+# The primary dies under load and its standby takes over: DESIGN 7, deploy/RUNBOOK.md "Backup and restore". WRK.22
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/server.sh"
 

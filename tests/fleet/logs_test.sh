@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a log never shows, whatever goes wrong: payloads and passwords. STYLE "Logs".
+# What a log never shows, whatever goes wrong: payloads and passwords. WRK.21
 #
 # Every fleet test looks for them in its logs (check_logs); here each kind of failure says the marker as
 # loudly as it can, with every event logged.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whatever a stranger sends to a process, the smallest worker that deploy/k8s ships survives it: DESIGN 8.10. The workers
-# run with that memory, in a cgroup where one can be made; elsewhere the most that they ever had is looked at.
+# Whatever a stranger sends to a process, the smallest worker that deploy/k8s ships survives it: WRK.20, DESIGN 8.10. The
+# workers run with that memory, in a cgroup where one can be made; elsewhere the most that they ever had is looked at.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/fleet/flows.sh

@@ -50,7 +50,7 @@ test_the_api_gets_over_connections_that_break_under_requests() {
     stop_worker api
 }
 
-# Issue 14.5: what nobody here could run is not taken. 202, and then nothing, would be a promise.
+# WRK.17: what nobody here could run is not taken. 202, and then nothing, would be a promise.
 test_an_instance_that_cannot_claim_takes_no_payments() {
     prepare
     without_simulator
@@ -182,7 +182,7 @@ CASES
     stop_worker api
 }
 
-# Issue 15.6, S0's controller: an amount is a number or a text, and the key is a recommendation.
+# SIM.5, S0's controller: an amount is a number or a text, and the key is a recommendation.
 test_a_payment_may_be_a_number_and_needs_no_key() {
     local number
     prepare
@@ -204,7 +204,7 @@ test_a_payment_may_be_a_number_and_needs_no_key() {
     stop_worker api
 }
 
-# Issue 15.6
+# SIM.5
 test_where_keys_are_required_a_payment_without_one_is_refused() {
     prepare
     without_simulator
@@ -222,7 +222,7 @@ test_where_keys_are_required_a_payment_without_one_is_refused() {
 # batch JQ [HEADER...]: of a list of N payments, changed.
 batch() { http_ask api POST /api/payments/batch "$(jq -cn --argjson p "$(payment)" "$1")" "${@:2}"; }
 
-# Issue 15.6, S0's startPaymentBatch: name, cut-offs, deferred; all of them or none; once for each key.
+# SIM.6, S0's startPaymentBatch: name, cut-offs, deferred; all of them or none; once for each key.
 test_a_batch_of_payments_is_started_as_a_whole() {
     local three='{name: "salaries", payments: [$p, ($p | .amount = 7.5 | .cutoffTimestamp = "2099-01-05T10:00:00+02:00"), $p]}' ids id
     prepare
@@ -255,7 +255,7 @@ test_a_batch_of_payments_is_started_as_a_whole() {
     stop_worker api
 }
 
-# Issue 15.6, S0's executeImmediately: they have come to their first wait when the answer comes.
+# SIM.6, S0's executeImmediately: they have come to their first wait when the answer comes.
 test_a_batch_may_be_executed_at_once() {
     prepare
     without_simulator
@@ -273,7 +273,7 @@ test_a_batch_may_be_executed_at_once() {
     stop_worker api
 }
 
-# Issue 15.6
+# SIM.6
 test_a_batch_with_anything_wrong_starts_nothing() {
     local status code change n=0
     prepare
@@ -308,7 +308,7 @@ CASES
     stop_worker api
 }
 
-# Issue 15.7: a process is answered over HTTP, once for each key, by callers with the token of responders: those who pay do not
+# WRK.18: a process is answered over HTTP, once for each key, by callers with the token of responders: those who pay do not
 # approve.
 test_a_process_is_answered_over_http() {
     local id
@@ -362,7 +362,7 @@ test_a_process_is_answered_over_http() {
     stop_worker api
 }
 
-# Issue 15.7: the route acts with the worker's rights, so nobody is let in without a token, on loopback neither.
+# WRK.18: the route acts with the worker's rights, so nobody is let in without a token, on loopback neither.
 test_without_a_token_nobody_answers_a_process_over_http() {
     prepare
     without_simulator

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The same as payments_chaos_test.sh with as many payments as issue 6 asks for.
+# The same as payments_chaos_test.sh with 2,000 payments. SIM.10
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/fleet/payments.sh

@@ -25,7 +25,7 @@ test_payments_go_from_the_api_to_complete() {
     stop_worker api
 }
 
-# Issue 15.6, SIM.1: how the world behaves is said for each batch, or payment, and reaches the simulator with it.
+# SIM.1, SIM.7: how the world behaves is said for each batch, or payment, and reaches the simulator with it.
 test_two_batches_with_different_behaviours_run_side_by_side() {
     local good bad
     ask_batch() { http_ask api POST /api/payments/batch "$(jq -cn --argjson p "$(payment)" "$1")"; expect_http 202; }
@@ -54,7 +54,7 @@ test_two_batches_with_different_behaviours_run_side_by_side() {
     stop_worker api
 }
 
-# Issue 15.6: the wait for L4 is the one that says nothing, so the deployment decides.
+# SIM.3: the wait for L4 is the one that says nothing, so the deployment decides.
 test_the_wait_for_l4_is_the_types_default_and_can_be_configured() {
     prepare
     start_simulator
@@ -67,7 +67,7 @@ test_the_wait_for_l4_is_the_types_default_and_can_be_configured() {
     stop_worker api
 }
 
-# Issue 15.6: what S4 sends, to the letter.
+# SIM.9: what S4 sends, to the letter.
 test_the_commands_of_s4_are_taken_as_they_are_written() {
     prepare
     start_simulator

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Workers behind a PgBouncer in transaction mode: DESIGN "Connections", issue 3 "Wake-up".
+# Workers behind a PgBouncer in transaction mode: WRK.22, DESIGN 2 "Connections" and "Wake-up".
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/pooler.sh"
 

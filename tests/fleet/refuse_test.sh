@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a worker refuses to start with, while there is work to claim: it says in a line what is wrong and
-# what to do, ends with 2 or 3, and nothing is claimed. Issue 3, CFG.4, WRK.10, WRK.13.
+# what to do, ends with 2 or 3, and nothing is claimed. CFG.4, WRK.10, WRK.13.
 . "$(dirname "$0")/lib.sh"
 
 work_there_is() { send_commands 3 Echo '{"secret": "payload-marker"}'; }
@@ -89,9 +89,9 @@ test_a_database_that_cannot_be_worked_on_is_refused_with_3() {
     sql "UPDATE commandbus.schema_version SET oldest_binary = version + 1000, version = version + 1000 WHERE version = $newest"
     refused 3 'newer|too new|older' --set log.level=info
     sql "UPDATE commandbus.schema_version SET oldest_binary = 1, version = $newest WHERE version > $newest"
-    # Literals would mean something else. Issue 14.5.
+    # Literals would mean something else. BUS.15.
     refused 3 'standard_conforming_strings is off.*ALTER ROLE' --set database.url="$url?options=-c%20standard_conforming_strings%3Doff"
-    # A database of another build: which file it is, once, and nothing is touched. Issue 14.4.
+    # A database of another build: which file it is, once, and nothing is touched. BUS.12.
     sql "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) WHERE component = 'commandbus' AND version = 7"
     refused 3 'another build.* 007_[a-z_]+\.sql' --set log.level=info
     same "$(grep -c 'another build' "$work/err")" 1 'times it is said'

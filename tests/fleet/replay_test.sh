@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --replay: code that would not go on with the processes that are there is found before it is rolled out.
+# --replay: code that would not go on with the processes that are there is found before it is rolled out. STP.23
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 

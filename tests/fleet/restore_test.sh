@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A dump that was taken while the fleet worked, restored elsewhere, is a bus that works: deploy/README.md, Backup.
+# A dump that was taken while the fleet worked, restored elsewhere, is a bus that works: deploy/RUNBOOK.md, Backup.
+# WRK.22
 . "$(dirname "$0")/lib.sh"
 
 # restore FROM: the dump becomes a database of its own, and the one that the rest of the test means.

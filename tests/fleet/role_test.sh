@@ -42,7 +42,7 @@ test_the_role_of_workers_is_enough_for_everything_a_worker_does() {
     same "$(count "status = 'COMPLETED'") $(count "status = 'IN_TROUBLESHOOTING_QUEUE'")" '7 1' 'completed, and in the TSQ'
 }
 
-# Issue 14.5: whatever the defaults of its role are, a worker claims, renews, settles with and without effects.
+# BUS.15: whatever the defaults of its role are, a worker claims, renews, settles with and without effects.
 test_defaults_of_the_role_for_transactions_change_nothing() {
     local defaults
     "$COMMANDBUS_BIN" migrate --quiet --set sample="$COMMANDBUS_SOURCE_DIR/handlers/sample/sql" >/dev/null
@@ -65,7 +65,7 @@ test_defaults_of_the_role_for_transactions_change_nothing() {
     done
 }
 
-# Issue 14.5: an instance that may not claim is not ready, says why once, and goes on by itself when it may again.
+# WRK.15: an instance that may not claim is not ready, says why once, and goes on by itself when it may again.
 test_a_right_that_is_taken_away_makes_the_worker_unready_until_it_is_back() {
     make_login
     start_ready a --set database.url="$role_url"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An API behind TLS, called by a real worker: nobody is believed whose certificate is not trusted.
+# An API behind TLS, called by a real worker: nobody is believed whose certificate is not trusted. SIM.11
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 

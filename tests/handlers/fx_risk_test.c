@@ -356,7 +356,7 @@ Test(fx_risk, settings_are_checked_at_the_start)
     }
 }
 
-/* Issue 15.6: S4's literal payload, whose amount is a number and which knows no value date. */
+/* SIM.9: S4's literal payload, whose amount is a number and which knows no value date. */
 Test(fx_risk, the_payloads_of_s4_are_taken_to_the_letter)
 {
     api_run fx = api_do_once("BookFx", "{\"processId\": \"00000000-0000-4000-8000-000000000001\", "
@@ -372,7 +372,7 @@ Test(fx_risk, the_payloads_of_s4_are_taken_to_the_letter)
     cr_expect_str_eq(risk.outcome, "SUCCESS", "%s: %s", risk.outcome, risk.message);
 }
 
-/* Issue 15.6, SIM.1: what a payment brings counts for its own calls, and for the step that it names. */
+/* SIM.1, SIM.7: what a payment brings counts for its own calls, and for the step that it names. */
 Test(fx_risk, a_behaviour_travels_to_the_simulator_with_the_command)
 {
 #define BEHAVING(said) \

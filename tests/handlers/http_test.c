@@ -1,4 +1,4 @@
-/* Calls to an API that answers with whatever the test says: a server of one thread. */
+/* Calls to an API that answers with whatever the test says: a server of one thread. SIM.11. */
 #include "apis.h"
 
 #include <arpa/inet.h>

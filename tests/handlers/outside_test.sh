@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A handler set outside this tree builds against the installed package, by CMake and by pkg-config, and
-# is loaded by the installed library.
+# is loaded by the installed library. WRK.23
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-/* The row of a payment begins with its process and ends with it, however that ends. SIM.4. */
+/* The row of a payment begins with its process and ends with it, however it ends. SIM.4, SIM.8. */
 #include "payer.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Failures of commands that the code takes: the next provider is asked. A command in the
  * troubleshooting queue is ended before its failure counts, and an operator who was faster wins;
- * one that may have been executed is never taken for failed. RL.3, DESIGN 8.4, 8.9. */
+ * one that may have been executed is never taken for failed. RL.3, DESIGN 8.4, 8.9, STP.17. */
 #include "dying.h"
 #include "tale.h"
 

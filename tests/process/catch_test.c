@@ -1,5 +1,6 @@
 /* Failures of steps and waits that the code takes: values that it branches on, recorded, and the
- * same in every run. What is not known to have failed is never taken. STP.5, DESIGN 8.4, 8.9. */
+ * same in every run. What is not known to have failed is never taken. STP.5, DESIGN 8.4, 8.9,
+ * STP.17. */
 #include <time.h>
 
 #include "dying.h"

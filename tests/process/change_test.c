@@ -1,4 +1,4 @@
-/* cb_version: the code changes, and every process goes the way of its time. */
+/* cb_version: the code changes, and every process goes the way of its time. STP.23. */
 #include "tale.h"
 
 static bool take_word(void *state, json_object *payload)

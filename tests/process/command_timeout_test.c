@@ -1,4 +1,4 @@
-/* Command steps that get no reply in time, and what is sent again when. RL.2, DESIGN 4. */
+/* Command steps that get no reply in time, and what is sent again when. RL.2, RL.8, DESIGN 4. */
 #include "tour.h"
 
 static void expect_parked(stage *s, cb_uuid id)

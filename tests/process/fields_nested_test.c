@@ -1,5 +1,5 @@
 /* Dates, nested structs and lists as fields: paths in refusals, small differences, clear
- * ownership, bounds. */
+ * ownership, bounds. STP.19. */
 #include "fields_support.h"
 #include "trip.h"
 

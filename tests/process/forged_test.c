@@ -1,5 +1,5 @@
 /* A login with nothing but commandbus_sender, who knows every id there is and uses every function that his role has: no
- * process goes anywhere by it. DESIGN 8.8. */
+ * process goes anywhere by it. DESIGN 8.8, STP.21. */
 #include "login.h"
 #include "tour.h"
 

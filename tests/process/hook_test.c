@@ -1,5 +1,5 @@
 /* Hooks at the end of a process: they are told its id, and may send a command in the transaction
- * that ends it. */
+ * that ends it. STP.18. */
 #include "dying.h"
 #include "tale.h"
 

@@ -1,5 +1,5 @@
 /* The kit that is installed (commandbus/test.h), by itself: a database of its own, failures that
- * are said and do not end the program, steps that behave as they are told. */
+ * are said and do not end the program, steps that behave as they are told. STP.24. */
 #include <commandbus/test.h>
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Replies that are gone: the process takes the outcome from the command's row. */
+/* Replies that are gone: the process takes the outcome from the command's row. BUS.13, STP.27. */
 #include "tour.h"
 
 /* Somebody empties the reply queue. */

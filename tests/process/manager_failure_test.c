@@ -1,5 +1,5 @@
 /* What a manager makes of a step that has failed: the same step again, another one, undone,
- * parked. PM.3 */
+ * parked. PM.3, PM.8, PM.9. */
 #include "dying.h"
 #include "order.h"
 

@@ -221,7 +221,7 @@ Test(manager_response, for_a_process_that_has_ended_is_recorded_and_told) /* STP
     stage_close(&s);
 }
 
-/* Issue 15.7 */
+/* STP.25 */
 Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_is_brought)
 {
     static const struct {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The process of process/README.md: built against the installed package, and it does what the page says.
+# The process of process/README.md, with what REFERENCE.md adds to it: built against the installed package, and it does what
+# the page says.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/../fleet/lib.sh"
 : "${COMMANDBUS_SOURCE_DIR:?}" "${CC:?}"
@@ -15,7 +16,7 @@ build() {
     PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name commandbus-process.pc)")
     export PKG_CONFIG_PATH
     flags=$(pkg-config --cflags --libs commandbus-process)
-    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$COMMANDBUS_SOURCE_DIR/process/README.md" >"$work/transfers.c"
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$COMMANDBUS_SOURCE_DIR"/process/{README,REFERENCE}.md >"$work/transfers.c"
     # shellcheck disable=SC2086 # flags are words
     "$CC" "${instrument[@]}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden \
         -o "$work/modules/transfers.so" "$work/transfers.c" $flags

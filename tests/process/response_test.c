@@ -195,7 +195,7 @@ Test(response, that_nobody_takes_is_kept_and_changes_nothing) /* STP.11 */
     stage_close(&s);
 }
 
-/* Issue 15.7 */
+/* STP.25 */
 Test(response, of_a_name_that_the_type_does_not_take_is_refused_when_it_is_brought)
 {
     stage s = tale_open(&type);

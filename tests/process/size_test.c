@@ -1,4 +1,5 @@
-/* How large a process may become: it is parked at the record that is too much, and not when it is settled. DESIGN 8.10. */
+/* How large a process may become: it is parked at the record that is too much, and not when it is
+ * settled. DESIGN 8.10, STP.22. */
 #include <sys/resource.h>
 
 #include "tale.h"

@@ -1,5 +1,5 @@
 /* A state with dates, nested structs and lists: what the history holds, what comes back, what
- * operators set. */
+ * operators set. STP.19. */
 #include "stage.h"
 
 typedef struct {

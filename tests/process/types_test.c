@@ -94,7 +94,7 @@ Test(types, a_table_of_responses_is_checked) /* STP.1 */
                    (cb_process_type)tale_type("T", nothing, .n_responses = 1));
 }
 
-/* Issue 15.7 */
+/* STP.25 */
 Test(types, a_table_of_payloads_is_checked_and_registered_with_the_responses)
 {
     static const cb_response responses[] = { { "L1", take_nothing }, { "L2", take_nothing } };

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The documents of this tree: what is cited from them exists, and what they must name they name.
+# The documents of this tree: what is cited from them exists, what they must name they name, and links lead somewhere.
+# shellcheck disable=SC2016 # what looks like variables are fields of awk
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 passed=0 failed=0
@@ -52,6 +53,11 @@ unknown_sections() { # not those of S0 to S4
                for (i = 1; i <= n; i++) if (!(number[i] in known)) print }' <(sections) -
 }
 
+# A behaviour that no test cites is a wish.
+unproved_behaviours() {
+    comm -23 <(behaviours | sort) <(files 'tests/*' | grep -v '\.md$' | xargs grep -ohEw '[A-Z]+\.[0-9]+' | sort -u)
+}
+
 repeated_behaviours() { behaviours | sort | uniq -d; }
 
 # in_contract: the names on stdin that bus/CONTRACT.md does not have.
@@ -71,18 +77,61 @@ functions_not_in_contract() { granted | in_contract; }
 keys() { files 'worker/config/*.c' | xargs grep -hoE '\{ "[a-z]+[a-zA-Z.<>-]+", KEY_' | cut -d'"' -f2; }
 keys_not_in_contract() { keys | in_contract; }
 
+# links: of the Markdown files, a line each: "at PATH" or "at PATH#HEADING" for where a link may lead (headings as GitHub
+# names them), "to FILE PATH" or "to FILE PATH#HEADING" for each link within the tree.
+links() {
+    files '*' | awk '{ print "at " $0; while (sub(/\/[^\/]*$/, "")) if (!seen[$0]++) print "at " $0 }'
+    files '*.md' | xargs awk '
+        function tidy(path) { # a/../b is b
+            while (sub(/(^|\/)[^\/.][^\/]*\/\.\.(\/|$)/, "/", path)) sub(/^\//, "", path)
+            gsub(/\/\.\//, "/", path); sub(/\/$/, "", path)
+            return path
+        }
+        FNR == 1 { code = 0; folder = FILENAME; if (!sub(/[^\/]*$/, "", folder)) folder = "" }
+        /^ *```/ { code = !code }
+        code { next }
+        /^#+ / {
+            name = tolower($0); sub(/^#+ +/, "", name); gsub(/[^a-z0-9 _-]/, "", name); gsub(/ /, "-", name)
+            print "at " FILENAME "#" name
+        }
+        {
+            gsub(/`[^`]*`/, "")
+            while (match($0, /\]\([^) ]+\)/)) {
+                target = substr($0, RSTART + 2, RLENGTH - 3); $0 = substr($0, RSTART + RLENGTH)
+                if (target ~ /:\/\//) continue
+                print "to " FILENAME " " (target ~ /^#/ ? FILENAME target : tidy(folder target))
+            }
+        }'
+}
+
+broken_links() {
+    links | sort | awk '$1 == "at" { known[substr($0, 4)] = 1; next } !($3 in known) { print $2 ": there is no " $3 }'
+}
+
+# Prose of more than 100 columns; code and tables are as wide as they are. Those that many people change at the
+# moment are still to be wrapped.
+wide_lines() {
+    files '*.md' | grep -vxE '(bus|worker|process|handlers|tests)/README\.md' |
+        xargs awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code; next } !code && !/^ *\|/ { print FILENAME ":" FNR ":" $0 }' |
+        LC_ALL=C.UTF-8 grep -E '^[^:]+:[0-9]+:.{101,}$' || true
+}
+
 # What finds nothing proves nothing.
 enough() {
     (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
     (($(keys | wc -l) > 40)) || echo "only $(keys | wc -l) keys found"
+    (($(links | grep -c '^to') > 100)) || echo "only $(links | grep -c '^to') links found"
 }
 
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
+check 'every behaviour of tests/REQUIREMENTS.md is cited by a test' unproved_behaviours
 check 'every section that is cited is in DESIGN.md' unknown_sections
 check 'every behaviour has one number' repeated_behaviours
 check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
 check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
-check 'there are functions and keys to look for' enough
+check 'every link leads to a file, and to a heading if it names one' broken_links
+check 'prose has at most 100 columns' wide_lines
+check 'there are functions, keys and links to look for' enough
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

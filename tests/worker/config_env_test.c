@@ -79,6 +79,7 @@ Test(environment, reaches_every_key)
     }
 }
 
+/* CFG.7 */
 Test(environment, gives_settings_to_handler_sets)
 {
     write_file(

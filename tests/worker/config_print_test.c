@@ -1,4 +1,4 @@
-/* --check-config: every key, its value, its origin, the limits; no password. */
+/* --check-config: every key, its value, its origin, the limits; no password. CFG.5. */
 #include "config_blot.h"
 #include "config_support.h"
 #include "keys.h"

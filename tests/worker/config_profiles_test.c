@@ -84,7 +84,7 @@ Test(profiles, the_common_file_knows_nothing_of_payments)
     cr_expect_eq(c->n_processes, 0);
 }
 
-/* Of a key that others take for their default, the default is the same. */
+/* CFG.6: of a key that others take for their default, the default is the same. */
 Test(profiles, a_default_of_all_domains_is_the_default_of_each)
 {
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {

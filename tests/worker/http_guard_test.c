@@ -1,4 +1,5 @@
-/* Which connections have to go, and which do not. Each is one end of a pair; the other end sees when it is shut down. */
+/* Which connections have to go, and which do not. Each is one end of a pair; the other end sees
+ * when it is shut down. WRK.16. */
 #include "http_guard.h"
 
 #include <arpa/inet.h>

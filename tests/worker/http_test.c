@@ -1,4 +1,4 @@
-/* Health and metrics over HTTP, asked by a client that is nothing but a socket. */
+/* Health and metrics over HTTP, asked by a client that is nothing but a socket. WRK.16. */
 #include "http.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Events as lines: one event, one line, whatever is in it. */
+/* Events as lines: one event, one line, whatever is in it. WRK.21. */
 #include "log.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Prometheus' own linter reads a scrape. deploy/local/deps --tests fetches it. */
+/* Prometheus' own linter reads a scrape. deploy/local/deps --tests fetches it. WRK.19. */
 #include "metrics.h"
 
 #include <criterion/criterion.h>

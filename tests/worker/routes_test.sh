@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Routes of handler sets, served by the real worker: features.http-api, http.bind, http.token-file (CONTRACT, SIM.5).
+# Routes of handler sets, served by the real worker: features.http-api, http.bind, http.token-file (WRK.17, SIM.5).
 . "$(dirname "$0")/../fleet/lib.sh"
 
 serving=(--set "domains.$domain.handlers=desk" --set features.http-api=true)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Probes, metrics and routes of the real worker while strangers hold more connections than it has (DESIGN 8.10, OPS.1).
+# Probes, metrics and routes of the real worker while strangers hold more connections than it has (WRK.16, DESIGN 8.10).
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/../fleet/lib.sh"
 
