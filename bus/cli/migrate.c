@@ -18,11 +18,14 @@
 
 typedef struct {
     arg_list sets;
+    bool status;
 } migrate_args;
 
 static const arg_spec specs[] = {
     { "set", ARG_LIST, offsetof(migrate_args, sets), "NAME|FOLDER|NAME=FOLDER",
       .help = "also the SQL of this handler set; may be repeated" },
+    { "status", ARG_FLAG, offsetof(migrate_args, status), NULL,
+      .help = "only say what the database has and what migrate would do" },
     { 0 },
 };
 
@@ -123,13 +126,59 @@ static void report(const cli *c, const char *component, const cb_migrate_report 
         json_object_object_add(object, "found", json_object_new_int(r->found));
         json_object_object_add(object, "now", json_object_new_int(r->now));
         json_object_object_add(object, "applied", json_object_new_int(r->applied));
+        json_object_object_add(object, "functions", json_object_new_boolean(r->functions));
         json_print_adopt(object);
     } else if (r->applied == 0) {
-        printf("%s: already at version %d\n", component, r->now);
+        printf("%s: already at version %d%s\n", component, r->now,
+               r->functions ? ", functions and views replaced" : "");
     } else {
         printf("%s: version %d -> %d, %d %s applied\n", component, r->found, r->now, r->applied,
                r->applied == 1 ? "file" : "files");
     }
+}
+
+static void print_status(const cb_migrate_status *s)
+{
+    if (s->former)
+        printf("schema     of before release 0.1.0; migrate brings it to version %d\n", s->brings);
+    else if (s->missing > 0)
+        printf("schema     version %d; migrate applies %d %s, up to version %d\n", s->found,
+               s->missing, s->missing == 1 ? "file" : "files", s->brings);
+    else
+        printf("schema     version %d; nothing to do\n", s->found);
+
+    if (!*s->functions)
+        printf("functions  none");
+    else
+        printf("functions  of release %s%s", s->functions,
+               s->functions_differ ? ", not this binary's" : "");
+    printf("; %s\n", s->functions_wanted   ? "migrate applies this binary's"
+                     : s->functions_differ ? "migrate keeps them, for they are newer"
+                                           : "nothing to do");
+}
+
+static int show_status(cli *c)
+{
+    cb_migrate_status s;
+    cb_error e = { 0 };
+
+    if (!cli_connect(c, false, &e) || !cb_migrate_look(c->db, &s, &e))
+        return cli_fail(c, &e);
+    if (!c->json) {
+        print_status(&s);
+        return EXIT_OK;
+    }
+    json_object *object = json_object_new_object();
+    json_object_object_add(object, "found", json_object_new_int(s.found));
+    json_object_object_add(object, "brings", json_object_new_int(s.brings));
+    json_object_object_add(object, "missing", json_object_new_int(s.missing));
+    json_object_object_add(object, "former", json_object_new_boolean(s.former));
+    json_object_object_add(object, "functions",
+                           *s.functions ? json_object_new_string(s.functions) : NULL);
+    json_object_object_add(object, "functions_differ", json_object_new_boolean(s.functions_differ));
+    json_object_object_add(object, "functions_wanted", json_object_new_boolean(s.functions_wanted));
+    json_print_adopt(object);
+    return EXIT_OK;
 }
 
 static bool migrate_set(cli *c, const char *text, cb_error *e)
@@ -150,6 +199,8 @@ static int run(cli *c, void *untyped)
     handler_set set;
     cb_error e = { 0 };
 
+    if (args->status)
+        return show_status(c);
     for (size_t i = 0; i < args->sets.n; i++) {
         if (!locate_set(args->sets.items[i], &set, &e))
             return cli_fail(c, &e);

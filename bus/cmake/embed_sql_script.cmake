@@ -2,23 +2,52 @@
 cmake_minimum_required(VERSION 3.25)
 
 # One C line per line of SQL. Bytes are '\xNN' and not 0xNN, which would overflow a signed char.
-function(c_bytes file result)
-    file(READ ${file} hex HEX)
+function(c_bytes text result)
+    string(HEX "${text}" hex)
     string(REGEX REPLACE "(..)" "'\\\\x\\1', " bytes "${hex}")
     string(REPLACE "'\\x0a', " "'\\x0a',\n    " bytes "${bytes}")
     set(${result} "    ${bytes}'\\0'" PARENT_SCOPE)
 endfunction()
 
 file(STRINGS ${LIST} files)
-list(SORT files COMPARE NATURAL)
-
 set(head "/* Generated from .sql files by embed_sql(). Do not edit. */\n")
 get_filename_component(header ${OUT}.h NAME)
 set(declarations "")
 set(arrays "")
-set(table "")
-set(count 0)
+set(schema_table "")
+set(schema_count 0)
+set(function_table "")
+set(function_count 0)
+set(function_checksums "")
 set(last_version -1)
+set(marker "\n--: ")
+
+# The statements of a file of queries, whose text the caller has read: each from its marker to the next.
+function(embed_queries file)
+    set(rest "\n${text}")
+    string(FIND "${rest}" "${marker}" at)
+    if(at EQUAL -1)
+        message(FATAL_ERROR "${file}: begin each statement with a line '--: name'")
+    endif()
+    while(NOT at EQUAL -1)
+        math(EXPR at "${at} + 5")
+        string(SUBSTRING "${rest}" ${at} -1 rest)
+        string(FIND "${rest}" "\n" end)
+        string(SUBSTRING "${rest}" 0 ${end} name)
+        if(NOT name MATCHES "^[a-z0-9_]+$")
+            message(FATAL_ERROR "${file}: name statements with a-z, 0-9 and _ only, not '${name}'")
+        endif()
+        string(SUBSTRING "${rest}" ${end} -1 rest)
+        string(FIND "${rest}" "${marker}" at)
+        string(SUBSTRING "${rest}" 0 ${at} statement)
+        string(STRIP "${statement}" statement)
+        c_bytes("${statement}\n" bytes)
+        string(APPEND declarations "extern const char ${PREFIX}_sql_${name}[];\n")
+        string(APPEND arrays "const char ${PREFIX}_sql_${name}[] = {\n${bytes}\n};\n\n")
+    endwhile()
+    set(declarations "${declarations}" PARENT_SCOPE)
+    set(arrays "${arrays}" PARENT_SCOPE)
+endfunction()
 
 foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
@@ -27,37 +56,55 @@ foreach(file IN LISTS files)
     if(NOT stem MATCHES "^[a-z0-9_]+$")
         message(FATAL_ERROR "${file}: name SQL files with a-z, 0-9 and _ only")
     endif()
-    c_bytes(${file} bytes)
+    file(READ ${file} text)
 
     if(folder STREQUAL "queries")
-        string(APPEND declarations "extern const char ${PREFIX}_sql_${stem}[];\n")
-        string(APPEND arrays "const char ${PREFIX}_sql_${stem}[] = {\n${bytes}\n};\n\n")
+        embed_queries(${file})
+        continue()
+    endif()
+
+    c_bytes("${text}" bytes)
+    file(SHA256 ${file} checksum)
+    if(folder STREQUAL "functions")
+        math(EXPR function_count "${function_count} + 1")
+        string(APPEND function_checksums ${checksum})
+        string(APPEND arrays "static const char functions_${stem}[] = {\n${bytes}\n};\n\n")
+        string(APPEND function_table
+               "    { 0, \"${stem}\", functions_${stem},\n      \"${checksum}\" },\n")
         continue()
     endif()
 
     if(NOT stem MATCHES "^0*([0-9]+)_(.+)$")
-        message(FATAL_ERROR "${file}: name migrations NNN_what.sql")
+        message(FATAL_ERROR "${file}: name files of the schema NNN_what.sql")
     endif()
     set(version ${CMAKE_MATCH_1})
+    set(name ${CMAKE_MATCH_2})
     if(NOT version GREATER last_version)
-        message(FATAL_ERROR "${file}: another migration has the number ${version}")
+        message(FATAL_ERROR "${file}: another file has the number ${version}")
     endif()
     set(last_version ${version})
-    math(EXPR count "${count} + 1")
-    string(APPEND arrays "static const char migration_${version}[] = {\n${bytes}\n};\n\n")
-    set(name ${CMAKE_MATCH_2})
-    file(SHA256 ${file} checksum)
-    string(APPEND table "    { ${version}, \"${name}\", migration_${version},\n      \"${checksum}\" },\n")
+    math(EXPR schema_count "${schema_count} + 1")
+    string(APPEND arrays "static const char schema_${version}[] = {\n${bytes}\n};\n\n")
+    string(APPEND schema_table
+           "    { ${version}, \"${name}\", schema_${version},\n      \"${checksum}\" },\n")
 endforeach()
 
-# Who only asks needs nothing of what the migrations are made of.
+# A target that only has queries needs nothing of what schemas are made of.
 set(include "")
-if(count GREATER 0)
+if(schema_count GREATER 0)
+    string(SHA256 functions_checksum "${function_checksums}")
     set(include "#include <stddef.h>\n\n#include \"sql.h\"\n\n")
-    string(PREPEND declarations "extern const cb_sql_file ${PREFIX}_migrations[]; /* Ends with an entry whose text is NULL. */
-extern const size_t ${PREFIX}_migrations_count;\n\n")
-    string(APPEND arrays "const cb_sql_file ${PREFIX}_migrations[] = {\n${table}    { 0, NULL, NULL, NULL },\n};
-const size_t ${PREFIX}_migrations_count = ${count};\n")
+    string(PREPEND declarations "extern const cb_sql_file ${PREFIX}_schema_files[];
+extern const size_t ${PREFIX}_schema_files_count;
+extern const cb_sql_file ${PREFIX}_function_files[];
+extern const size_t ${PREFIX}_function_files_count;
+extern const char ${PREFIX}_functions_checksum[];\n\n")
+    string(APPEND arrays "const cb_sql_file ${PREFIX}_schema_files[] = {\n${schema_table}};
+const size_t ${PREFIX}_schema_files_count = ${schema_count};
+
+const cb_sql_file ${PREFIX}_function_files[] = {\n${function_table}};
+const size_t ${PREFIX}_function_files_count = ${function_count};
+const char ${PREFIX}_functions_checksum[] = \"${functions_checksum}\";\n")
 endif()
 file(WRITE ${OUT}.h "${head}#pragma once\n\n${include}${declarations}")
 file(WRITE ${OUT}.c "${head}#include \"${header}\"\n\n${arrays}")

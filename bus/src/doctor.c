@@ -13,7 +13,7 @@
 #include "rows.h"
 #include "schema.h"
 
-/* The columns of every doctor_*.sql. */
+/* The columns of every statement of queries/doctor.sql. */
 enum {
     CHECK_NAME,
     STATUS,

@@ -46,6 +46,29 @@ static bool check_server(cb_db *db, cb_error *e)
     return fail_hint(e, "Use another server.");
 }
 
+bool cb_migrate_look(cb_db *db, cb_migrate_status *ret, cb_error *e)
+{
+    const schema_files here = schema_of_bus();
+    OWNED_SCHEMA_STATE(bus) = { 0 };
+    cb_migrate_status status = { .brings = cb_schema_version() };
+    functions_state functions;
+
+    if (!db_is_ready(db, e) || !check_server(db, e) || !schema_read(db, here.component, &bus, e))
+        return false;
+    status.former = schema_is_former(&bus);
+    if (!status.former && (!schema_check_binary(&bus, e) || !schema_check_files(&bus, &here, e)))
+        return false;
+    if (!schema_read_functions(db, &functions, status.functions, e))
+        return false;
+    status.found = status.former ? 0 : bus.version;
+    for (size_t i = 0; i < here.n && !status.former; i++)
+        status.missing += here.files[i].version > bus.version;
+    status.functions_differ = functions != FUNCTIONS_SAME;
+    status.functions_wanted = functions_want_applying(functions) && status.found <= status.brings;
+    *ret = status;
+    return true;
+}
+
 bool cb_migrate(cb_db *db, cb_migrate_report *ret, cb_error *e)
 {
     const schema_files bus = schema_of_bus();

@@ -2,6 +2,7 @@
 #include "schema.h"
 
 #include <commandbus/migrate.h>
+#include <commandbus/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 int cb_schema_version(void)
 {
-    return cb_migrations_count ? cb_migrations[cb_migrations_count - 1].version : 0;
+    return cb_schema_files[cb_schema_files_count - 1].version;
 }
 
 static bool add_hint_if_denied(cb_error *e)
@@ -25,10 +26,10 @@ static bool add_hint_if_denied(cb_error *e)
 
 schema_files schema_of_bus(void)
 {
-    return (schema_files){ "commandbus", cb_migrations, cb_migrations_count, true };
+    return (schema_files){ "commandbus", cb_schema_files, cb_schema_files_count, true };
 }
 
-/* The columns of schema_version.sql. */
+/* The columns of the query schema_version. */
 enum {
     VERSION,
     OLDEST_BINARY,
@@ -156,6 +157,72 @@ bool schema_check_binary(const schema_state *bus, cb_error *e)
     return fail_hint(e, "Upgrade this binary.");
 }
 
+/* Those of before 0.1.0 were 21 files, the last of which was 021_grants.sql. */
+bool schema_is_former(const schema_state *bus)
+{
+    int last = PQntuples(bus->applied) - 1;
+
+    return last == 20 && strcmp(PQgetvalue(bus->applied, last, NAME), "grants") == 0;
+}
+
+/* "major.minor.patch" as one number; -1 for anything else. */
+static long release_number(const char *release)
+{
+    int major, minor, patch;
+
+    if (sscanf(release, "%d.%d.%d", &major, &minor, &patch) != 3)
+        return -1;
+    return (major * 1000L + minor) * 1000L + patch;
+}
+
+bool schema_read_functions(cb_db *db, functions_state *ret, char release[32], cb_error *e)
+{
+    OWNED_SCHEMA_STATE(functions) = { 0 };
+
+    release[0] = '\0';
+    if (!schema_read(db, "commandbus.functions", &functions, e))
+        return false;
+    if (functions.version == 0) {
+        *ret = FUNCTIONS_MISSING;
+        return true;
+    }
+    snprintf(release, 32, "%.31s", PQgetvalue(functions.applied, 0, NAME));
+    if (strcmp(PQgetvalue(functions.applied, 0, CHECKSUM), cb_functions_checksum) == 0) {
+        *ret = FUNCTIONS_SAME;
+        return true;
+    }
+    long there = release_number(release), here = release_number(cb_version_string());
+    *ret = there < here ? FUNCTIONS_OLDER : there > here ? FUNCTIONS_NEWER : FUNCTIONS_DIFFER;
+    return true;
+}
+
+bool functions_want_applying(functions_state state)
+{
+    return state == FUNCTIONS_MISSING || state == FUNCTIONS_OLDER || state == FUNCTIONS_DIFFER;
+}
+
+static bool check_functions(cb_db *db, cb_error *e)
+{
+    functions_state state;
+    char release[32];
+
+    if (!schema_read_functions(db, &state, release, e))
+        return false;
+    if (!functions_want_applying(state))
+        return true;
+    if (state == FUNCTIONS_MISSING)
+        cb_fail(e, CB_SCHEMA, "the database lacks the functions of release %s",
+                cb_version_string());
+    else if (state == FUNCTIONS_OLDER)
+        cb_fail(e, CB_SCHEMA, "the database has the functions of release %s, this binary needs %s",
+                release, cb_version_string());
+    else
+        cb_fail(e, CB_SCHEMA,
+                "the database has functions of release %s that were built from other sources",
+                release);
+    return fail_hint(e, "Run: commandbus migrate");
+}
+
 bool cb_db_check_schema(cb_db *db, cb_error *e)
 {
     const schema_files here = schema_of_bus();
@@ -167,6 +234,10 @@ bool cb_db_check_schema(cb_db *db, cb_error *e)
         cb_fail(e, CB_SCHEMA, "there is no commandbus schema in this database");
         return fail_hint(e, "Run: commandbus migrate");
     }
+    if (schema_is_former(&bus)) {
+        cb_fail(e, CB_SCHEMA, "the database has the schema of before release 0.1.0");
+        return fail_hint(e, "Run: commandbus migrate");
+    }
     if (!schema_check_binary(&bus, e) || !schema_check_files(&bus, &here, e))
         return false;
     if (bus.version < cb_schema_version()) {
@@ -174,5 +245,5 @@ bool cb_db_check_schema(cb_db *db, cb_error *e)
                 bus.version, cb_schema_version());
         return fail_hint(e, "Run: commandbus migrate");
     }
-    return true;
+    return check_functions(db, e);
 }

@@ -39,6 +39,24 @@ bool schema_fail_difference(const schema_state *state, const schema_files *here,
 /* CB_SCHEMA when a file differs, with which one and what to do. */
 bool schema_check_files(const schema_state *state, const schema_files *here, cb_error *e);
 
+/* Whether the database has the layout of before 0.1.0, which migrate brings over. */
+bool schema_is_former(const schema_state *bus);
+
+/* The functions and views of the bus: those in the database beside those compiled in. */
+typedef enum {
+    FUNCTIONS_MISSING, /* never applied, or of the layout of before */
+    FUNCTIONS_OLDER,   /* of an older release */
+    FUNCTIONS_SAME,
+    FUNCTIONS_DIFFER, /* of this release, but built from other sources */
+    FUNCTIONS_NEWER,  /* of a newer release, which serves this one too */
+} functions_state;
+
+/* `release` gets the name of the release in the database, "" when there is none. */
+bool schema_read_functions(cb_db *db, functions_state *ret, char release[32], cb_error *e);
+
+/* Whether migrate applies its functions to a database in that state. */
+bool functions_want_applying(functions_state state);
+
 /* CB_SCHEMA_TOO_NEW when this binary is below the oldest that can work on the bus's schema. */
 bool schema_check_binary(const schema_state *bus, cb_error *e);
 

@@ -3,6 +3,8 @@
 #include "fixture.h"
 #include "parallel.h"
 
+#include <commandbus/version.h>
+
 #include <stdio.h>
 
 TestSuite(migrate, .init = bus_open_empty, .fini = bus_close);
@@ -29,7 +31,7 @@ static void migrate_one(size_t i, void *arg)
 Test(migrate, from_eight_clients_at_once_all_succeed_and_each_file_is_applied_once)
 {
     client clients[CLIENTS] = { 0 };
-    int applied = 0, found_nothing = 0;
+    int applied = 0, found_nothing = 0, functions = 0;
     for (int i = 0; i < CLIENTS; i++)
         clients[i].db = test_bus_open(bus.conninfo);
 
@@ -40,12 +42,18 @@ Test(migrate, from_eight_clients_at_once_all_succeed_and_each_file_is_applied_on
         cr_assert_eq(clients[i].report.now, cb_schema_version());
         applied += clients[i].report.applied;
         found_nothing += clients[i].report.found == 0;
+        functions += clients[i].report.functions;
         cb_db_free(clients[i].db);
     }
     cr_assert_eq(found_nothing, 1, "%d clients found no schema", found_nothing);
-    expect_number(bus.conn, applied, "SELECT count(*) FROM commandbus.schema_version");
+    expect_number(bus.conn, applied,
+                  "SELECT count(*) FROM commandbus.schema_version WHERE component = 'commandbus'");
     expect_number(bus.conn, cb_schema_version(),
                   "SELECT max(version) FROM commandbus.schema_version");
+    expect_number(bus.conn, 1,
+                  "SELECT count(*) FROM commandbus.schema_version "
+                  "WHERE component = 'commandbus.functions'");
+    cr_assert_eq(functions, 1, "%d clients applied the functions", functions);
     expect_number(bus.conn, 1, "SELECT count(*) FROM pg_extension WHERE extname = 'pgmq'");
 }
 
@@ -62,6 +70,7 @@ Test(migrate, a_second_time_applies_nothing_and_changes_nothing)
     cr_assert_eq(first.found, 0);
     cr_assert_gt(first.applied, 0);
     cr_assert_eq(second.applied, 0);
+    cr_assert(first.functions && !second.functions);
     cr_assert_eq(second.found, cb_schema_version());
     expect_unchanged(before, bus_contents());
 }
@@ -339,9 +348,9 @@ static size_t doctor_names(const char *file)
 Test(schema, that_was_made_of_another_file_is_refused_by_its_name)
 {
     cb_error e = { 0 };
-    char *file = file_name("7");
+    char *file = file_name("2");
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
-                        "WHERE component = 'commandbus' AND version = 7");
+                        "WHERE component = 'commandbus' AND version = 2");
 
     expect_refused(&e);
 
@@ -355,9 +364,9 @@ Test(schema, that_was_made_of_another_file_is_refused_by_its_name)
 Test(schema, that_was_made_of_several_other_files_names_the_first_and_doctor_all)
 {
     cb_error e = { 0 };
-    char *first = file_name("3"), *second = file_name("9");
+    char *first = file_name("1"), *second = file_name("2");
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
-                        "WHERE component = 'commandbus' AND version IN (3, 9)");
+                        "WHERE component = 'commandbus' AND version IN (1, 2)");
 
     expect_refused(&e);
 
@@ -373,13 +382,13 @@ Test(schema, that_was_made_of_several_other_files_names_the_first_and_doctor_all
 Test(schema, that_was_made_when_the_files_had_other_numbers_names_both)
 {
     cb_error e = { 0 };
-    char *file = file_name("7");
+    char *file = file_name("2");
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64), "
-                        "name = 'claim' WHERE component = 'commandbus' AND version = 7");
+                        "name = 'claim' WHERE component = 'commandbus' AND version = 2");
 
     expect_refused(&e);
 
-    cr_expect(strstr(e.message, file) && strstr(e.message, "007_claim.sql"), "%s", e.message);
+    cr_expect(strstr(e.message, file) && strstr(e.message, "002_claim.sql"), "%s", e.message);
     free(file);
 }
 
@@ -423,4 +432,103 @@ Test(migrate, is_what_a_database_without_the_schema_asks_for)
     expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
 
     cr_assert(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+}
+
+/* ---- functions and views: replaced as a whole whenever they differ ---- */
+
+TestSuite(functions, .init = bus_open, .fini = bus_close);
+
+/* The body of a function that everybody calls, so that a difference would show. */
+static const char spoil_now[] =
+    "CREATE OR REPLACE FUNCTION commandbus.now() RETURNS timestamptz LANGUAGE sql STABLE "
+    "AS 'SELECT ''-infinity''::timestamptz'";
+
+static void record_functions(const char *release, const char *checksum)
+{
+    free(test_value(bus.conn,
+                    "UPDATE commandbus.schema_version SET name = $1, checksum = $2 "
+                    "WHERE component = 'commandbus.functions' RETURNING 1",
+                    release, checksum, NULL));
+}
+
+/* BUS.11 */
+Test(functions, of_an_older_release_are_replaced_and_asked_for_until_then)
+{
+    cb_migrate_report report;
+    cb_error e = { 0 };
+    test_exec(bus.conn, spoil_now);
+    record_functions("0.0.9", "x");
+
+    expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
+    cr_expect(strstr(e.message, "0.0.9"), "%s", e.message);
+    cr_expect(strstr(e.hint, "commandbus migrate"), "%s", e.hint);
+    expect_ok(cb_migrate(bus.db, &report, &e), e);
+
+    cr_expect(report.functions && report.applied == 0);
+    expect_value(bus.conn, "t", "SELECT commandbus.now() > '2000-01-01'");
+    expect_ok(cb_db_check_schema(bus.db, &e), e);
+}
+
+/* BUS.11: what another build of this release has left is replaced too */
+Test(functions, of_another_build_of_this_release_are_replaced)
+{
+    cb_migrate_report report;
+    cb_error e = { 0 };
+    test_exec(bus.conn, spoil_now);
+    record_functions(cb_version_string(), "x");
+
+    expect_error(CB_SCHEMA, cb_db_check_schema(bus.db, &e), e);
+    expect_ok(cb_migrate(bus.db, &report, &e), e);
+
+    cr_expect(report.functions);
+    expect_value(bus.conn, "t", "SELECT commandbus.now() > '2000-01-01'");
+}
+
+/* BUS.11: expand and contract. A migrate of the release before comes last and changes nothing. */
+Test(functions, of_a_newer_release_are_kept_and_serve_this_binary)
+{
+    cb_migrate_report report;
+    cb_error e = { 0 };
+    record_functions("999.0.0", "x");
+    char *before = bus_contents();
+
+    expect_ok(cb_db_check_schema(bus.db, &e), e);
+    expect_ok(cb_migrate(bus.db, &report, &e), e);
+
+    cr_expect_not(report.functions);
+    expect_unchanged(before, bus_contents());
+}
+
+/* BUS.11 */
+Test(functions, of_each_queue_are_made_again_with_the_others)
+{
+    cb_error e = { 0 };
+    test_exec(bus.conn, "CREATE OR REPLACE FUNCTION commandbus.\"fx__commands.put\"(messages "
+                        "jsonb[], vts timestamptz[] DEFAULT NULL, headers jsonb[] DEFAULT NULL) "
+                        "RETURNS bigint[] LANGUAGE sql AS 'SELECT NULL::bigint[]'");
+    record_functions("0.0.9", "x");
+
+    expect_ok(cb_migrate(bus.db, NULL, &e), e);
+
+    free(test_value(bus.conn, "SELECT commandbus.send('fx', 'BookFx')", NULL));
+    expect_number(bus.conn, 1, "SELECT count(*) FROM pgmq.q_fx__commands");
+}
+
+/* BUS.11 */
+Test(functions, are_told_by_a_look_that_changes_nothing)
+{
+    cb_migrate_status status;
+    cb_error e = { 0 };
+    expect_ok(cb_migrate_look(bus.db, &status, &e), e);
+    cr_expect(status.found == cb_schema_version() && status.missing == 0);
+    cr_expect_not(status.functions_differ);
+    cr_expect_str_eq(status.functions, cb_version_string());
+
+    record_functions("0.0.9", "x");
+    char *before = bus_contents();
+    expect_ok(cb_migrate_look(bus.db, &status, &e), e);
+
+    cr_expect(status.functions_differ && status.functions_wanted);
+    cr_expect_str_eq(status.functions, "0.0.9");
+    expect_unchanged(before, bus_contents());
 }

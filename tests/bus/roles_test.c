@@ -129,6 +129,7 @@ static const struct {
     { "bytes_to_read", "" },
     { "put_commands", "" },
     { "queue_exists", "" },
+    { "renew_queue_functions", "" },
     { "quoted", "" },
     { "reply_again", "" },
     { "reveal_messages", "" },

@@ -11,12 +11,20 @@ test_an_empty_database_is_told_to_migrate() {
 
 # BUS.11
 test_migrate_tells_the_version_before_and_after() {
+    exits 0 migrate --status
+    prints '^schema +version 0; migrate applies [0-9]+ files'
+    prints '^functions +none; migrate applies'
     exits 0 migrate
     prints '^commandbus: version 0 -> [0-9]+, [0-9]+ files applied$'
     exits 0 migrate
     prints '^commandbus: already at version [0-9]+$'
     exits 0 migrate --json
-    json '[.component, .applied, .found == .now]' '["commandbus",0,true]'
+    json '[.component, .applied, .functions, .found == .now]' '["commandbus",0,false,true]'
+    exits 0 migrate --status
+    prints '^schema +version [0-9]+; nothing to do$'
+    prints '^functions +of release [0-9.]+; nothing to do$'
+    exits 0 migrate --status --json
+    json '[.missing, .functions_differ, .found == .brings]' '[0,false,true]'
 }
 
 make_set() { # FOLDER

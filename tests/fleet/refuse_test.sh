@@ -85,26 +85,27 @@ test_a_database_that_cannot_be_worked_on_is_refused_with_3() {
     server -c "DROP DATABASE ${database}_empty WITH (FORCE)"
 
     # A release that this binary is too old for, and back again.
-    newest=$(sql "SELECT max(version) FROM commandbus.schema_version")
-    sql "UPDATE commandbus.schema_version SET oldest_binary = version + 1000, version = version + 1000 WHERE version = $newest"
+    newest=$(sql "SELECT max(version) FROM commandbus.schema_version WHERE component = 'commandbus'")
+    sql "UPDATE commandbus.schema_version SET oldest_binary = version + 1000, version = version + 1000
+        WHERE component = 'commandbus' AND version = $newest"
     refused 3 'newer|too new|older' --set log.level=info
     sql "UPDATE commandbus.schema_version SET oldest_binary = 1, version = $newest WHERE version > $newest"
     # Literals would mean something else. BUS.15.
     refused 3 'standard_conforming_strings is off.*ALTER ROLE' --set database.url="$url?options=-c%20standard_conforming_strings%3Doff"
     # A database of another build: which file it is, once, and nothing is touched. BUS.12.
-    sql "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) WHERE component = 'commandbus' AND version = 7"
-    refused 3 'another build.* 007_[a-z_]+\.sql' --set log.level=info
+    sql "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) WHERE component = 'commandbus' AND version = 2"
+    refused 3 'another build.* 002_[a-z_]+\.sql' --set log.level=info
     same "$(grep -c 'another build' "$work/err")" 1 'times it is said'
     if "$COMMANDBUS_BIN" migrate >"$work/out" 2>"$work/err"; then fail 'another build migrates'; else same $? 1 'exit code of migrate'; fi
-    grep -qE ' 007_[a-z_]+\.sql' "$work/err" || fail "migrate: $(cat "$work/err")"
+    grep -qE ' 002_[a-z_]+\.sql' "$work/err" || fail "migrate: $(cat "$work/err")"
     if "$COMMANDBUS_BIN" doctor >"$work/out"; then fail 'doctor is content'; fi
-    grep -qE '^fail +schema .* 007_[a-z_]+\.sql' "$work/out" || fail "doctor: $(cat "$work/out")"
+    grep -qE '^fail +schema .* 002_[a-z_]+\.sql' "$work/out" || fail "doctor: $(cat "$work/out")"
     # What a build from before checksums has left.
     sql "ALTER TABLE commandbus.schema_version RENAME COLUMN checksum TO kept"
     refused 3 'keeps no checksums' --set log.level=info
     sql "ALTER TABLE commandbus.schema_version RENAME COLUMN kept TO checksum"
-    sql "UPDATE commandbus.schema_version SET checksum = '$(sha256sum <"$(echo "$COMMANDBUS_SOURCE_DIR"/bus/sql/migrations/007_*.sql)" | cut -d' ' -f1)'
-        WHERE component = 'commandbus' AND version = 7"
+    sql "UPDATE commandbus.schema_version SET checksum = '$(sha256sum <"$(echo "$COMMANDBUS_SOURCE_DIR"/bus/sql/schema/002_*.sql)" | cut -d' ' -f1)'
+        WHERE component = 'commandbus' AND version = 2"
     # A user who may not.
     sql "CREATE ROLE ${database}_guest LOGIN PASSWORD 'guest-marker'"
     refused 3 'permission denied|role' --set database.url="$(sed -E 's|//[^@]*@|//'"${database}"'_guest:guest-marker@|' <<<"$url")"

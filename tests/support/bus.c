@@ -23,8 +23,9 @@ static void template_name(char *name, size_t size)
 {
     uint64_t hash = add_to_hash(14695981039346656037u, cb_sql_bootstrap); /* FNV-1a */
 
-    for (size_t i = 0; i < cb_migrations_count; i++)
-        hash = add_to_hash(hash, cb_migrations[i].text);
+    for (size_t i = 0; i < cb_schema_files_count; i++)
+        hash = add_to_hash(hash, cb_schema_files[i].text);
+    hash = add_to_hash(hash, cb_functions_checksum);
     snprintf(name, size, "commandbus_test_%016llx", (unsigned long long)hash);
 }
 

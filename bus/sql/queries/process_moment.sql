@@ -1,2 +1,0 @@
--- $1 interval. So much after now, by the clock of process timers.
-SELECT commandbus.now() + $1::interval AS moment

@@ -1,2 +1,0 @@
--- $1 worker
-SELECT commandbus.retire($1::text)

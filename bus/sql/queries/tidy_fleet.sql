@@ -1,2 +1,0 @@
--- No parameters. How many rows went.
-SELECT commandbus.tidy_fleet()
