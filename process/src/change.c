@@ -33,7 +33,7 @@ static int within(cb_process *p, const record *r, int min, int max)
 
     if (version >= min && version <= max)
         return version;
-    run_park(p, "NON_DETERMINISTIC",
+    run_park(p, PARKED_NON_DETERMINISTIC,
              "change '%s' was recorded as %d, but this code knows %d to %d: processes of that time "
              "need the code of that time",
              r->name, version, min, max);

@@ -150,7 +150,7 @@ static bool is_canceled_for(const inbox_item *reply, const char *why)
 {
     const char *reason = reply_text(reply, "reason");
 
-    return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, why) == 0;
+    return reply->outcome == REPLY_CANCELED && reason && strcmp(reason, why) == 0;
 }
 
 bool reply_is_our_cancel(const inbox_item *reply)
@@ -197,17 +197,16 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
  * decided about it since. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final)
 {
-    return r->command_status ? strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0
-                             : not_final != NULL;
+    return r->command_status != COMMAND_NOT_ASKED ? r->command_status == COMMAND_IN_TSQ
+                                                  : not_final != NULL;
 }
 
 /* Then its reply is on its way, or was lost: it comes with the next settle that asks for it
  * (restore_replies), and it would be wrong to say that nobody knows. */
 bool command_has_ended(const record *r)
 {
-    return r->command_status &&
-           (strcmp(r->command_status, "COMPLETED") == 0 ||
-            strcmp(r->command_status, "FAILED") == 0 || strcmp(r->command_status, "CANCELED") == 0);
+    return r->command_status == COMMAND_COMPLETED || r->command_status == COMMAND_FAILED ||
+           r->command_status == COMMAND_CANCELED;
 }
 
 void command_await_lost(cb_process *p, record *r)

@@ -42,17 +42,17 @@ static cb_flow send(cb_process *p, record *r, const command_call *c)
     json_object *data;
 
     if (!o->domain || !o->command_type)
-        return run_park(p, "PERMANENT_FAILURE",
+        return run_park(p, PARKED_PERMANENT_FAILURE,
                         "command step '%s' does not know where to go: set command-steps.%s.domain "
                         "and .command-type, then retry",
                         c->name, c->name);
     if (!(data = c->form->request(p, c, &e)))
-        return run_park(p, "PERMANENT_FAILURE",
+        return run_park(p, PARKED_PERMANENT_FAILURE,
                         "the request of command step '%s' cannot be built: %s", c->name, e.message);
     if (!record_set_text(&r->domain, o->domain) ||
         !record_set_text(&r->command_type, o->command_type) ||
         !command_send(p, r, "command", data, o->max_attempts, o->timeout_seconds))
-        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for command step '%s'", c->name);
     record_set_timeout(r, wait_ms(c));
     return wait_for_reply(p, r);
 }
@@ -72,8 +72,9 @@ static void register_owed(cb_process *p, const record *r, const command_call *c)
 static cb_flow not_taken(cb_process *p, const record *r, const char *what, const cb_error *e)
 {
     state_restore(p);
-    return run_park(p, "PERMANENT_FAILURE", "command step '%s': %s: %s; command %s is COMPLETED",
-                    r->name, what, e->message, r->command_id.text);
+    return run_park(p, PARKED_PERMANENT_FAILURE,
+                    "command step '%s': %s: %s; command %s is COMPLETED", r->name, what, e->message,
+                    r->command_id.text);
 }
 
 static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const inbox_item *reply)
@@ -104,7 +105,8 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
 
 /* ---- failures ---- */
 
-static const char step_timeout[] = "COMMAND_STEP_TIMEOUT";
+/* The code of a record whose timeout the code would take. */
+#define TIMED_OUT parking_code_names[PARKED_COMMAND_STEP_TIMEOUT]
 
 static catcher catcher_of(const command_call *c)
 {
@@ -125,7 +127,7 @@ static json_object *failure_of_error(const cb_process *p, const inbox_item *repl
 
 static json_object *failure_of_timeout(const inbox_item *reply)
 {
-    return failure_new(CB_FAILURE_TIMEOUT, step_timeout, "there was no final reply in time",
+    return failure_new(CB_FAILURE_TIMEOUT, TIMED_OUT, "there was no final reply in time",
                        reply ? reply->payload : NULL);
 }
 
@@ -134,7 +136,7 @@ static json_object *failure_of_reply(const cb_process *p, const inbox_item *repl
 {
     if (reply_is_our_cancel(reply))
         return failure_of_timeout(reply);
-    if (strcmp(reply->name, "CANCELED") == 0 && !reply_is_of_failure(reply))
+    if (reply->outcome == REPLY_CANCELED && !reply_is_of_failure(reply))
         return failure_new(CB_FAILURE_CANCELED, "CANCELED", reply_text(reply, "reason"),
                            reply->payload);
     return failure_of_error(p, reply);
@@ -144,7 +146,7 @@ static json_object *failure_of_reply(const cb_process *p, const inbox_item *repl
  * decides. */
 static bool is_given_up(const record *r)
 {
-    return r->error_code && strcmp(r->error_code, step_timeout) == 0;
+    return parking_code_named(r->error_code) == PARKED_COMMAND_STEP_TIMEOUT;
 }
 
 /* Nobody takes it: the business says no, or a person looks at it. */
@@ -156,7 +158,9 @@ static cb_flow not_caught(cb_process *p, const record *r, const cb_caught *failu
         run_fail_text(p, r->error_code, "%s", failure->message);
         return call_leave(p, LEFT_BUSINESS);
     }
-    return run_park(p, failure->kind == CB_FAILURE_TIMEOUT ? step_timeout : "PERMANENT_FAILURE",
+    return run_park(p,
+                    failure->kind == CB_FAILURE_TIMEOUT ? PARKED_COMMAND_STEP_TIMEOUT
+                                                        : PARKED_PERMANENT_FAILURE,
                     "command step '%s': command %s failed: %s: %s", r->name, r->command_id.text,
                     failure->code, *failure->message ? failure->message : "no message");
 }
@@ -171,7 +175,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 
     run_waited(p, r);
     if (!failure)
-        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for command step '%s'", c->name);
     if (p->purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
         said = failure_ask(p, &by, failure);
     if (said == TAKE_IT) {
@@ -199,7 +203,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 static cb_flow in_tsq(cb_process *p, const record *r, const command_call *c, const char *code)
 {
     run_wait_for(p, r);
-    return run_park(p, "COMMAND_IN_TSQ",
+    return run_park(p, PARKED_COMMAND_IN_TSQ,
                     "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "
                     "%s",
                     c->name, r->command_id.text, r->domain, code ? code : "");
@@ -250,20 +254,21 @@ static cb_flow timed_out(cb_process *p, record *r, const command_call *c)
     command_cancel(p, r);
     if (is_given_up(r)) {
         run_wait_for(p, r);
-        return run_park(p, "OUTCOME_UNKNOWN",
+        return run_park(p, PARKED_OUTCOME_UNKNOWN,
                         "the outcome of command step '%s', command %s, is not known: it was "
                         "received, and has sent no final reply in time",
                         c->name, r->command_id.text);
     }
     run_event(p, "WAIT_TIMEOUT", c->name, NULL);
     if (failure && failure_ask(p, &by, failure) == TAKE_IT) {
-        record_set_text(&r->error_code, step_timeout);
+        record_set_text(&r->error_code, TIMED_OUT);
         record_set_timeout(r, outcome_wait_ms);
         return wait_for_reply(p, r);
     }
     run_wait_for(p, r);
-    return run_park(p, step_timeout, "command step '%s' got no final reply in time from command %s",
-                    c->name, r->command_id.text);
+    return run_park(p, PARKED_COMMAND_STEP_TIMEOUT,
+                    "command step '%s' got no final reply in time from command %s", c->name,
+                    r->command_id.text);
 }
 
 /* Whether somebody may want to know what its command in the troubleshooting queue said. */
@@ -303,7 +308,7 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
 
     if (!reply)
         return still_out(p, r, c);
-    if (final && strcmp(reply->name, "SUCCESS") == 0) {
+    if (final && reply->outcome == REPLY_SUCCESS) {
         r->dirty = true;
         return succeeded(p, r, c, reply);
     }

@@ -10,24 +10,14 @@ enum {
     MOST_UNSETTLED_CLAIMS = 10
 };
 
-static bool is(const char *a, const char *b)
-{
-    return a && strcmp(a, b) == 0;
-}
-
-static bool is_over(const char *status)
-{
-    return is(status, "COMPLETED") || is(status, "COMPENSATED") || is(status, "CANCELED") ||
-           is(status, "FAILED");
-}
-
 /* As it was: nothing but what is already noted changes. */
 static void stay(cb_process *p)
 {
-    p->status = status_word(p->row->status);
+    p->status = process_status_named(p->row->status);
     p->retry_at = p->row->retry_ms;
     p->timeout_at = p->row->wait_timeout_ms;
-    p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
+    p->wake = p->status == STATUS_WAITING_FOR_TSQ || process_status_is_end(p->status) ? WAKE_NEVER
+                                                                                      : WAKE_TIMERS;
 }
 
 /* ---- forward ---- */
@@ -40,12 +30,12 @@ static void complete(cb_process *p)
         return;
     run_hook(p, "on_completed", p->type->type->on_completed);
     p->state_changed = true;
-    run_end(p, "COMPLETED");
+    run_end(p, STATUS_COMPLETED);
 }
 
 static void forward(cb_process *p)
 {
-    p->status = "EXECUTING";
+    p->status = STATUS_EXECUTING;
     record_set_text(&p->error_code, NULL);
     record_set_text(&p->error_message, NULL);
     record_set_text(&p->wait, NULL);
@@ -55,7 +45,7 @@ static void forward(cb_process *p)
         complete(p);
         break;
     case LEFT_YIELDING:
-        p->status = "PENDING";
+        p->status = STATUS_PENDING;
         p->wake = WAKE_NOW;
         break;
     case LEFT_BUSINESS: {
@@ -71,7 +61,7 @@ static void forward(cb_process *p)
         break;
     case LEFT_FRONTIER: /* a record that was given up: nothing would ever wake it */
         p->left = NOT_LEFT;
-        run_park(p, "NON_DETERMINISTIC", "it was given up before, and cannot go forward");
+        run_park(p, PARKED_NON_DETERMINISTIC, "it was given up before, and cannot go forward");
         break;
     case LEFT_WAITING:
     case LEFT_RETRYING:
@@ -85,15 +75,15 @@ static void forward(cb_process *p)
 static bool must_wait_for_retry(const cb_process *p)
 {
     return p->row->retry_ms > run_now_ms(p) &&
-           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING") ||
-            is(p->status, "EXECUTING"));
+           (p->status == STATUS_WAITING_FOR_RETRY || p->status == STATUS_COMPENSATING ||
+            p->status == STATUS_EXECUTING);
 }
 
 static void wait_for_retry(cb_process *p)
 {
     stay(p);
-    if (is(p->status, "EXECUTING"))
-        p->status = "WAITING_FOR_RETRY";
+    if (p->status == STATUS_EXECUTING)
+        p->status = STATUS_WAITING_FOR_RETRY;
 }
 
 /* The deadline goes before a retry: it would wake the process again at once and for ever. */
@@ -125,20 +115,20 @@ static record *waiting_record(cb_process *p)
 /* A final reply to what it was parked for goes on without an operator. */
 static bool reply_resumes(cb_process *p)
 {
-    static const char *const codes[] = { "COMMAND_IN_TSQ", "COMMAND_STEP_TIMEOUT",
-                                         "OUTCOME_UNKNOWN", "COMPENSATION_FAILED" };
+    static const bool waits_for_reply[PARKING_CODES + 1] = {
+        [PARKED_COMMAND_IN_TSQ] = true,
+        [PARKED_COMMAND_STEP_TIMEOUT] = true,
+        [PARKED_OUTCOME_UNKNOWN] = true,
+        [PARKED_COMPENSATION_FAILED] = true,
+    };
+    parking_code code = parking_code_named(p->row->error_code);
     const record *r = waiting_record(p);
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
 
-    if (!final ||
-        (reply_is_our_cancel(reply) && !p->leaving && !is(p->row->error_code, "OUTCOME_UNKNOWN")))
+    if (!final || (reply_is_our_cancel(reply) && !p->leaving && code != PARKED_OUTCOME_UNKNOWN))
         return false;
-    for (size_t i = 0; i < CB_COUNT(codes); i++) {
-        if (is(p->row->error_code, codes[i]))
-            return true;
-    }
-    return false;
+    return waits_for_reply[code];
 }
 
 static inbox_item *operator_request(cb_process *p)
@@ -174,15 +164,13 @@ static bool asked_for(const inbox_item *request, const char *key)
  * else, a deadline or a settle that was refused, has not decided that it may run twice. */
 static bool knows_of_lost_attempt(const inbox_item *request)
 {
-    static const char *const codes[] = { "RETRIES_EXHAUSTED_CRASH_RECOVERY", "OUTCOME_UNKNOWN",
-                                         "COMPENSATION_FAILED" };
-    const char *code = reply_text(request, "error_code");
+    static const bool tells_of_it[PARKING_CODES + 1] = {
+        [PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY] = true,
+        [PARKED_OUTCOME_UNKNOWN] = true,
+        [PARKED_COMPENSATION_FAILED] = true,
+    };
 
-    for (size_t i = 0; i < CB_COUNT(codes); i++) {
-        if (is(code, codes[i]))
-            return true;
-    }
-    return false;
+    return tells_of_it[parking_code_named(reply_text(request, "error_code"))];
 }
 
 /* Attempts are counted anew, and a wait gets its whole time again. Who lets a process that leaves go on has found out
@@ -206,7 +194,7 @@ static void retry(cb_process *p, inbox_item *request)
     record *r = NULL;
 
     if (!record_request(p, request)) {
-        run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+        run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
         return;
     }
     for (size_t i = p->n_records; i > 0 && !r; i--) {
@@ -214,7 +202,7 @@ static void retry(cb_process *p, inbox_item *request)
             r = &p->records[i - 1];
     }
     begin_anew(p, r ? r : run_open_record(p), request);
-    p->status = "PENDING";
+    p->status = STATUS_PENDING;
     go_on(p);
 }
 
@@ -222,16 +210,16 @@ static void retry(cb_process *p, inbox_item *request)
  * command once its outcome was waited for in vain. */
 static bool is_forced(cb_process *p, const inbox_item *request)
 {
-    const char *code = reply_text(request, "error_code");
+    parking_code code = parking_code_named(reply_text(request, "error_code"));
     const record *open = run_open_record(p);
 
-    return is(code, "OUTCOME_UNKNOWN") || (open && open->kind == KIND_STEP);
+    return code == PARKED_OUTCOME_UNKNOWN || (open && open->kind == KIND_STEP);
 }
 
 /* A command in the troubleshooting queue was canceled together with the decision: its end is known. */
 static void end_canceled(cb_process *p, record *r)
 {
-    if (!r || r->status != RECORD_WAITING || !is(r->command_status, "CANCELED"))
+    if (!r || r->status != RECORD_WAITING || r->command_status != COMMAND_CANCELED)
         return;
     command_consume(p, r);
     r->status = RECORD_FAILED;
@@ -280,12 +268,14 @@ static bool override(cb_process *p, const inbox_item *request, record *r, cb_err
 static void refuse_overrides(cb_process *p, const char *why)
 {
     record *waiting = waiting_record(p);
-    bool canceled = waiting && is(waiting->command_status, "CANCELED");
+    bool canceled = waiting && waiting->command_status == COMMAND_CANCELED;
 
     stay(p);
     if (canceled)
         end_canceled(p, waiting);
-    run_fail_text(p, canceled || !p->row->error_code ? "PERMANENT_FAILURE" : p->row->error_code,
+    run_fail_text(p,
+                  canceled || !p->row->error_code ? parking_code_names[PARKED_PERMANENT_FAILURE]
+                                                  : p->row->error_code,
                   "the overrides do not fit the state: %s%s (before: %s)", why,
                   canceled ? "; its command is canceled" : "",
                   p->row->error_message ? p->row->error_message : "");
@@ -305,15 +295,20 @@ static void complete_by_operator(cb_process *p, inbox_item *request)
 
 static void obey(cb_process *p, inbox_item *request)
 {
-    if (is(request->name, "RETRY"))
+    switch (request->request) {
+    case REQUEST_RETRY:
         retry(p, request);
-    else if (is(request->name, "CANCEL"))
+        break;
+    case REQUEST_CANCEL:
         cancel(p, request);
-    else if (is(request->name, "COMPLETE"))
+        break;
+    case REQUEST_COMPLETE:
         complete_by_operator(p, request);
-    else {
+        break;
+    case REQUESTS:
         request->consumed = true;
         stay(p);
+        break;
     }
 }
 
@@ -338,21 +333,21 @@ static void sort_out_replies(cb_process *p)
     }
 }
 
-void run_decide_unreadable(cb_process *p, const char *code, const char *why)
+void run_decide_unreadable(cb_process *p, parking_code code, const char *why)
 {
     inbox_item *request = operator_request(p);
 
-    if (is_over(p->status)) {
+    if (process_status_is_end(p->status)) {
         stay(p);
         return;
     }
     if (request)
         request->consumed = true;
-    if (request && is(request->name, "CANCEL") && !asked_for(request, "run_compensations")) {
+    if (request && request->request == REQUEST_CANCEL && !asked_for(request, "run_compensations")) {
         /* For this nothing of it has to be understood. What it owes stays to be seen. */
         const char *reason = reply_text(request, "reason");
         run_fail_text(p, "CANCELED", "%s", reason ? reason : "");
-        run_end(p, "CANCELED");
+        run_end(p, STATUS_CANCELED);
         return;
     }
     /* Answered by parking it again: the next decision must not be refused because of this one. */
@@ -364,7 +359,7 @@ static void park_as_deadly(cb_process *p, inbox_item *request)
 {
     if (request)
         (void)record_request(p, request);
-    run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+    run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
              "it was claimed %d times in a row and no worker came back with an outcome: it seems "
              "to end its workers",
              p->row->unsettled);
@@ -384,13 +379,13 @@ void run_decide(cb_process *p)
     inbox_item *request = operator_request(p);
     bool deadly = p->row->unsettled >= MOST_UNSETTLED_CLAIMS;
 
-    if (is_over(p->status)) {
+    if (process_status_is_end(p->status)) {
         take_late(p, request, deadly);
     } else if (deadly) {
         park_as_deadly(p, request);
     } else if (request) {
         obey(p, request);
-    } else if (is(p->status, "WAITING_FOR_TSQ") && !reply_resumes(p)) {
+    } else if (p->status == STATUS_WAITING_FOR_TSQ && !reply_resumes(p)) {
         stay(p);
     } else {
         go_on(p);

@@ -115,8 +115,8 @@ struct cb_process {
     atomic_bool from_abroad; /* a call was made from another thread */
 
     /* ---- what it comes to ---- */
-    const char *status;
-    const char *phase;
+    process_status status;
+    process_phase phase;
     char *step, *wait;
     char *error_code, *error_message;
     json_object *leaving;
@@ -158,7 +158,7 @@ record *run_at(cb_process *p, int ordinal);
 /* ---- decide.c ---- */
 void run_decide(cb_process *p);
 /* Of a process that could not be loaded. */
-void run_decide_unreadable(cb_process *p, const char *code, const char *why);
+void run_decide_unreadable(cb_process *p, parking_code code, const char *why);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -209,18 +209,16 @@ void responses_take(cb_process *p, int during);
 void responses_take_late(cb_process *p, bool apply);
 
 /* ---- outcome.c: how a run ends ---- */
-/* The same word, in static storage. */
-const char *status_word(const char *status);
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
 /* Into the troubleshooting queue. */
-cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
+cb_flow run_park(cb_process *p, parking_code code, const char *fmt, ...) CB_PRINTF(3, 4);
 void run_event(cb_process *p, const char *event, const char *name, json_object *details_adopted);
 void run_stray(cb_process *p, const char *fmt, ...) CB_PRINTF(2, 3);
 /* Suspended: what it waits for, and until when. */
 void run_wait_for(cb_process *p, const record *r);
 /* What it waited for has come: tells for how long it has, once. */
 void run_waited(cb_process *p, record *r);
-void run_end(cb_process *p, const char *status);
+void run_end(cb_process *p, process_status status);
 /* Calls a hook of the type (NULL: none). One that spoils the state has changed and sent nothing. */
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook);
 

@@ -164,7 +164,7 @@ cb_flow failure_pass(cb_process *p, const record *r, const catcher *by)
     cb_failure_kind kind = failure_view(r->result).kind;
     bool caught = p->type->type->manager ? failure_may_be_taken(p, by) : has_kind(by->kinds, kind);
     if (!caught)
-        return run_park(p, "NON_DETERMINISTIC",
+        return run_park(p, PARKED_NON_DETERMINISTIC,
                         "record %d, %s '%s', is a failure that the code has caught (%s), and does "
                         "not catch any more: take the change back",
                         r->ordinal, record_kind_names[r->kind], r->name, kind_name(kind));

@@ -58,8 +58,8 @@ static void put_row(json_object *o, cb_process *p)
     put_int(o, "lease_no", p->row->lease_no);
     put_int(o, "settle_no", p->settle_no);
     put_int(o, "version", p->type ? type_version(p->type->type) : 0);
-    put_text(o, "status", p->status);
-    put_text(o, "phase", p->phase);
+    put_text(o, "status", process_status_names[p->status]);
+    put_text(o, "phase", process_phase_names[p->phase]);
     put_text(o, "step", p->step);
     put_text(o, "wait", p->wait);
     if (awaits_reply(p))

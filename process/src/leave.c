@@ -55,7 +55,8 @@ static bool is_out(const record *r)
 static void outcome_unknown(cb_process *p, const record *r, const char *why)
 {
     run_wait_for(p, r);
-    run_park(p, "OUTCOME_UNKNOWN", "on the way to %s, the outcome of %s '%s'%s%s is not known: %s",
+    run_park(p, PARKED_OUTCOME_UNKNOWN,
+             "on the way to %s, the outcome of %s '%s'%s%s is not known: %s",
              leaving_text(p, "end"), r->kind == KIND_COMMAND ? "command step" : "step", r->name,
              r->kind == KIND_COMMAND ? ", command " : "",
              r->kind == KIND_COMMAND ? r->command_id.text : "", why);
@@ -146,7 +147,8 @@ static bool keep_overrides(cb_process *p)
     for (size_t i = 0; i < p->n_records; i++) {
         const record *r = &p->records[i];
         if (r->kind == KIND_OPERATOR && r->patch && !state_override(p, r->patch, &e)) {
-            run_park(p, "PERMANENT_FAILURE", "the overrides do not fit the state: %s", e.message);
+            run_park(p, PARKED_PERMANENT_FAILURE, "the overrides do not fit the state: %s",
+                     e.message);
             return false;
         }
     }
@@ -159,11 +161,11 @@ static void end_by_reply(cb_process *p, record *r)
     bool final;
     const inbox_item *reply = command_reply(p, r, &final);
 
-    if (strcmp(reply->name, "SUCCESS") == 0) {
+    if (reply->outcome == REPLY_SUCCESS) {
         json_object_put(r->result);
         r->result = json_object_get(reply_result(reply));
     }
-    r->status = strcmp(reply->name, "SUCCESS") == 0 ? RECORD_COMPLETED : RECORD_ABANDONED;
+    r->status = reply->outcome == REPLY_SUCCESS ? RECORD_COMPLETED : RECORD_ABANDONED;
     r->dirty = true;
     command_consume(p, r);
 }
@@ -218,12 +220,12 @@ static void finish(cb_process *p)
     record_set_text(&p->error_message, leaving_text(p, "message"));
     if (strcmp(end, "COMPLETED") == 0) {
         run_hook(p, "on_completed", type->on_completed);
-        run_end(p, "COMPLETED");
+        run_end(p, STATUS_COMPLETED);
     } else if (strcmp(end, "CANCELED") == 0) {
         run_hook(p, "on_canceled", type->on_canceled);
-        run_end(p, "CANCELED");
+        run_end(p, STATUS_CANCELED);
     } else {
-        run_end(p, "FAILED");
+        run_end(p, STATUS_FAILED);
     }
 }
 
@@ -255,5 +257,5 @@ void leave_for_deadline(cb_process *p)
     else if (action == CB_DEADLINE_FAIL)
         leave_begin(p, "END", "FAILED", "DEADLINE_EXCEEDED", text, false);
     else
-        run_park(p, "DEADLINE_EXCEEDED", "%s", text);
+        run_park(p, PARKED_DEADLINE_EXCEEDED, "%s", text);
 }

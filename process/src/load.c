@@ -148,8 +148,10 @@ bool run_first_state(cb_process *p, cb_error *e)
 
 bool run_load(cb_process *p, cb_error *e)
 {
-    p->status = status_word(p->row->status);
-    p->phase = p->row->phase;
+    p->status = process_status_named(p->row->status);
+    p->phase = name_index(p->row->phase, process_phase_names, PHASES) == PHASE_COMPENSATING
+                   ? PHASE_COMPENSATING
+                   : PHASE_FORWARD;
     p->settle_no = p->row->settle_no;
     p->commands = json_object_new_array();
     p->cancels = json_object_new_array();

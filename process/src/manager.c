@@ -293,7 +293,7 @@ bool manager_takes(cb_process *p, int step, json_object *failure)
         return true;
     }
     state_restore(p);
-    run_park(p, "PERMANENT_FAILURE", "on_failure() says %d to the failure of step '%s'", next,
+    run_park(p, PARKED_PERMANENT_FAILURE, "on_failure() says %d to the failure of step '%s'", next,
              step_at(p, step)->name);
     return false;
 }
@@ -312,7 +312,7 @@ static bool decided(cb_process *p, int *next)
     *next = step_named(p, name);
     if (*next)
         return true;
-    run_park(p, "NON_DETERMINISTIC", "it went to step '%s', which the code does not have: %s",
+    run_park(p, PARKED_NON_DETERMINISTIC, "it went to step '%s', which the code does not have: %s",
              name ? name : "", "take the change back");
     return false;
 }
@@ -342,9 +342,9 @@ static cb_flow create(cb_process *p)
     state_restore(p);
     record_set_text(&p->step, r->name);
     if (!p->left)
-        run_park(p, "PERMANENT_FAILURE",
+        run_park(p, PARKED_PERMANENT_FAILURE,
                  "create_state() does not take what the process was started with");
-    refuse(r, "PERMANENT_FAILURE", p->error_message);
+    refuse(r, parking_code_names[PARKED_PERMANENT_FAILURE], p->error_message);
     return CB_LEAVE;
 }
 
@@ -416,7 +416,7 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
             call_leave(p, LEFT_FRONTIER);
             return false;
         }
-        run_park(p, "NON_DETERMINISTIC", "the reply to step '%s' does not fit any more: %s",
+        run_park(p, PARKED_NON_DETERMINISTIC, "the reply to step '%s' does not fit any more: %s",
                  m->steps[step].name, e.message);
         return false;
     }
@@ -447,7 +447,8 @@ static cb_flow walk(cb_process *p, int *visits)
         if (step == CB_STEP_UNDO)
             return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)
-            return run_park(p, "PERMANENT_FAILURE", "after step '%s' there is no step %d to go to",
+            return run_park(p, PARKED_PERMANENT_FAILURE,
+                            "after step '%s' there is no step %d to go to",
                             before ? m->steps[before].name : "", step);
         CB_DO(visit(p, step, ++visits[step]));
         before = step;
@@ -462,7 +463,7 @@ cb_flow manager_execute(cb_process *p)
     int *visits = calloc(manager_of(p)->n_steps, sizeof *visits);
 
     if (!visits)
-        return run_park(p, "PERMANENT_FAILURE", "no memory for its steps");
+        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its steps");
     cb_flow flow = walk(p, visits);
     free(visits);
     return flow;

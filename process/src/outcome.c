@@ -12,27 +12,6 @@ enum {
     LONGEST_ERROR = 1000
 };
 
-const char *status_word(const char *status)
-{
-    static const char *const words[] = { "PENDING",
-                                         "EXECUTING",
-                                         "WAITING_FOR_REPLY",
-                                         "WAITING_FOR_ASYNC",
-                                         "WAITING_FOR_RETRY",
-                                         "WAITING_FOR_TSQ",
-                                         "COMPENSATING",
-                                         "COMPENSATED",
-                                         "COMPLETED",
-                                         "CANCELED",
-                                         "FAILED" };
-
-    for (size_t i = 0; i < CB_COUNT(words); i++) {
-        if (status && strcmp(words[i], status) == 0)
-            return words[i];
-    }
-    return "EXECUTING";
-}
-
 /* Never cut within a character of UTF-8. */
 static void cut_at_character(char *text, size_t length)
 {
@@ -76,14 +55,14 @@ static void forget_timers(cb_process *p)
     p->retry_ms = p->retry_at = p->timeout_ms = p->timeout_at = 0;
 }
 
-cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...)
+cb_flow run_park(cb_process *p, parking_code code, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    vfail_text(p, code, fmt, args);
+    vfail_text(p, parking_code_names[code], fmt, args);
     va_end(args);
-    p->status = "WAITING_FOR_TSQ";
+    p->status = STATUS_WAITING_FOR_TSQ;
     forget_timers(p);
     p->wake = WAKE_NEVER;
     return call_leave(p, LEFT_PARKED);
@@ -162,7 +141,7 @@ void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
     json_object_array_del_idx(p->events, told, json_object_array_length(p->events) - told);
 }
 
-void run_end(cb_process *p, const char *status)
+void run_end(cb_process *p, process_status status)
 {
     p->status = status;
     record_set_text(&p->wait, NULL);

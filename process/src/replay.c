@@ -80,9 +80,9 @@ static const char *cure(const cb_process *p)
 
 static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
 {
-    return run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code calls %s '%s': %s",
-                    r->ordinal, record_kind_names[r->kind], r->name, record_kind_names[kind], name,
-                    cure(p));
+    return run_park(p, PARKED_NON_DETERMINISTIC,
+                    "record %d is %s '%s', but the code calls %s '%s': %s", r->ordinal,
+                    record_kind_names[r->kind], r->name, record_kind_names[kind], name, cure(p));
 }
 
 /* ---- calls ---- */
@@ -132,13 +132,13 @@ bool call_is_in_order(cb_process *p, const char *name)
 static bool is_named(cb_process *p, const char *name)
 {
     if (!name || !*name || strlen(name) > 200 || !field_text_is_utf8(name)) {
-        run_park(p, "PERMANENT_FAILURE", "'%.50s…' is no name: 1 to 200 characters of UTF-8",
+        run_park(p, PARKED_PERMANENT_FAILURE, "'%.50s…' is no name: 1 to 200 characters of UTF-8",
                  name ? name : "");
         return false;
     }
     if (names_has(&p->called, name)) {
-        run_park(p, "PERMANENT_FAILURE", "'%s' was called twice: names are unique within a process",
-                 name);
+        run_park(p, PARKED_PERMANENT_FAILURE,
+                 "'%s' was called twice: names are unique within a process", name);
         return false;
     }
     return true;
@@ -148,7 +148,7 @@ static bool remember(cb_process *p, const record *r)
 {
     if (names_add(&p->called, r->name))
         return true;
-    run_park(p, "PERMANENT_FAILURE", "no memory for its names");
+    run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its names");
     return false;
 }
 
@@ -207,7 +207,7 @@ record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
         if (!r || !remember(p, r)) {
             json_object_put(opening);
             if (!p->left)
-                run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+                run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
             return NULL;
         }
     }
@@ -247,7 +247,7 @@ static bool start_over(cb_process *p)
     names_clear(&p->called);
     failure_forget(p);
     if (!run_first_state(p, &e)) {
-        run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s", e.message);
+        run_park(p, PARKED_PERMANENT_FAILURE, "its first state cannot be read: %s", e.message);
         return false;
     }
     return state_keep(p);
@@ -266,7 +266,7 @@ static void check_left_over(cb_process *p)
     if (p->left)
         return;
     if (r)
-        run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code %s before it: %s",
+        run_park(p, PARKED_NON_DETERMINISTIC, "record %d is %s '%s', but the code %s before it: %s",
                  r->ordinal, record_kind_names[r->kind], r->name,
                  left == LEFT_BUSINESS ? "fails" : "ends", cure(p));
     else
@@ -296,7 +296,7 @@ void run_execute(cb_process *p, purpose why)
     atomic_store(&p->where, OUTSIDE);
     check_left_over(p);
     if (!p->left && flow != CB_DONE)
-        run_park(p, "PERMANENT_FAILURE",
+        run_park(p, PARKED_PERMANENT_FAILURE,
                  "execute() returned %d without a reason: end with CB_DONE, fail with "
                  "cb_business_failure()",
                  (int)flow);

@@ -41,7 +41,7 @@ static void response_take(cb_process *p, inbox_item *item, int during, bool appl
     if (!r) {
         json_object_put(opening);
         if (!p->left)
-            run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+            run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
         return;
     }
     r->opening = opening;

@@ -71,13 +71,13 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
         return;
     if (!run_load(p, &e))
         run_decide_unreadable(
-            p, e.code == CB_PAYLOAD_TOO_LARGE ? "PROCESS_TOO_LARGE" : "PERMANENT_FAILURE",
+            p, e.code == CB_PAYLOAD_TOO_LARGE ? PARKED_PROCESS_TOO_LARGE : PARKED_PERMANENT_FAILURE,
             e.message);
     else
         run_decide(p);
     if (p->left != LEFT_LOST)
         result->lost = !item_make(p, false, &result->settlement);
-    result->status = p->status;
+    result->status = process_status_names[p->status];
     result->error_code = p->error_code;
     result->error_message = p->error_message;
     result->steps = p->steps;

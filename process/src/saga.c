@@ -13,7 +13,7 @@ void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_opt
         size_t room = p->owed_room ? 2 * p->owed_room : 16;
         owed *more = realloc(p->owed, room * sizeof *more);
         if (!more) {
-            run_park(p, "PERMANENT_FAILURE", "no memory for what it owes");
+            run_park(p, PARKED_PERMANENT_FAILURE, "no memory for what it owes");
             return;
         }
         p->owed = more;
@@ -82,7 +82,7 @@ bool saga_agrees(cb_process *p)
             continue;
         const owed *o = find_owed(p, r->ordinal);
         if (!o || is_inline(r) != (o->run != NULL)) {
-            run_park(p, "NON_DETERMINISTIC",
+            run_park(p, PARKED_NON_DETERMINISTIC,
                      "record %d, '%s', owes a compensation that the code does not have", r->ordinal,
                      r->name);
             return false;
@@ -90,8 +90,8 @@ bool saga_agrees(cb_process *p)
         owing++;
     }
     if (owing != p->n_owed) {
-        run_park(p, "NON_DETERMINISTIC", "the code would undo %zu records, but %zu owe something",
-                 p->n_owed, owing);
+        run_park(p, PARKED_NON_DETERMINISTIC,
+                 "the code would undo %zu records, but %zu owe something", p->n_owed, owing);
         return false;
     }
     return true;
@@ -100,7 +100,7 @@ bool saga_agrees(cb_process *p)
 static cb_flow failed(cb_process *p, const record *payment, const char *why)
 {
     record_set_text(&p->step, payment->name);
-    return run_park(p, "COMPENSATION_FAILED", "the compensation of '%s' failed: %s: %s",
+    return run_park(p, PARKED_COMPENSATION_FAILED, "the compensation of '%s' failed: %s: %s",
                     payment->name, payment->error_code ? payment->error_code : "",
                     payment->error_message ? payment->error_message : why);
 }
@@ -150,7 +150,7 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
 static void wait_for_payment(cb_process *p, const record *payment)
 {
     run_wait_for(p, payment);
-    p->status = "COMPENSATING";
+    p->status = STATUS_COMPENSATING;
 }
 
 /* What a record owes, member by member; 0 for a number that was not said. */
@@ -185,7 +185,7 @@ static void send_payment(cb_process *p, record *payment, const record *r)
 
 static void take_error(record *payment, const inbox_item *reply)
 {
-    bool canceled = strcmp(reply->name, "CANCELED") == 0;
+    bool canceled = reply->outcome == REPLY_CANCELED;
 
     record_set_text(&payment->error_code, canceled ? "CANCELED" : reply_text(reply, "error_code"));
     record_set_text(&payment->error_message,
@@ -225,7 +225,7 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
         payment_is_out(p, payment, r);
         return false;
     }
-    if (final && strcmp(reply->name, "SUCCESS") == 0) {
+    if (final && reply->outcome == REPLY_SUCCESS) {
         json_object_put(payment->result);
         payment->result = json_object_get(reply_result(reply));
         if (p->type->type->manager)
@@ -256,7 +256,7 @@ static bool pay(cb_process *p, record *r)
     if (!payment) {
         payment = run_append(p, KIND_COMPENSATION, r->name); /* moves r */
         if (!payment) {
-            run_park(p, "COMPENSATION_FAILED", "no memory");
+            run_park(p, PARKED_COMPENSATION_FAILED, "no memory");
             return false;
         }
         payment->status = RECORD_RETRY;
@@ -271,8 +271,8 @@ void saga_go_on(cb_process *p)
 {
     record *r;
 
-    p->phase = "COMPENSATING";
-    p->status = "COMPENSATING";
+    p->phase = PHASE_COMPENSATING;
+    p->status = STATUS_COMPENSATING;
     p->left = NOT_LEFT;
     p->retry_ms = p->retry_at = 0;
     record_set_text(&p->error_code, leaving_text(p, "code"));
@@ -292,5 +292,5 @@ void saga_go_on(cb_process *p)
     bool canceled = end && strcmp(end, "CANCELED") == 0;
     run_hook(p, canceled ? "on_canceled" : "on_compensated",
              canceled ? type->on_canceled : type->on_compensated);
-    run_end(p, canceled ? "CANCELED" : "COMPENSATED");
+    run_end(p, canceled ? STATUS_CANCELED : STATUS_COMPENSATED);
 }

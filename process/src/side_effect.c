@@ -42,7 +42,7 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
         return CB_LEAVE;
     const char *wrong = make_value(p, r, make, arg);
     if (wrong)
-        return run_park(p, "PERMANENT_FAILURE", "side effect '%s' %s", name, wrong);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "side effect '%s' %s", name, wrong);
     if (!size_add_value(p, r->result)) {
         record_drop_result(r);
         return CB_LEAVE;
@@ -53,7 +53,7 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
 
 static cb_flow wrong_type(cb_process *p, const char *name, const char *wanted)
 {
-    return run_park(p, "NON_DETERMINISTIC",
+    return run_park(p, PARKED_NON_DETERMINISTIC,
                     "side effect '%s' was recorded as something else than %s", name, wanted);
 }
 
@@ -106,7 +106,7 @@ cb_flow cb_side_effect_string(cb_process *p, const char *name, cb_make_string_fn
         return wrong_type(p, name, "a string");
     *ret = strdup(json_object_get_string(value));
     return *ret ? CB_NEXT
-                : run_park(p, "PERMANENT_FAILURE", "no memory for side effect '%s'", name);
+                : run_park(p, PARKED_PERMANENT_FAILURE, "no memory for side effect '%s'", name);
 }
 
 cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *make, void *arg,
@@ -119,7 +119,7 @@ cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *ma
     *ret = NULL; /* a copy: what the code does with it must not change what is recorded */
     return json_object_deep_copy(value, ret, NULL) == 0
                ? CB_NEXT
-               : run_park(p, "PERMANENT_FAILURE", "no memory for side effect '%s'", name);
+               : run_park(p, PARKED_PERMANENT_FAILURE, "no memory for side effect '%s'", name);
 }
 
 cb_flow cb_side_effect_uuid(cb_process *p, const char *name, cb_uuid *ret)

@@ -174,7 +174,7 @@ bool size_add_changes(cb_process *p, json_object *changes)
         size_t has = p->state_bytes;
         p->state_bytes = 0; /* what it goes back to fits */
         state_restore(p);
-        run_park(p, "PROCESS_TOO_LARGE",
+        run_park(p, PARKED_PROCESS_TOO_LARGE,
                  "its state would have %zu bytes, and may have %zu: keep large things elsewhere "
                  "and name them in the state",
                  has, state_limit(p));
@@ -189,7 +189,7 @@ bool size_add(cb_process *p, size_t bytes)
     if (p->content_bytes <= (size_t)p->row->content_limit)
         return true;
     state_restore(p);
-    run_park(p, "PROCESS_TOO_LARGE",
+    run_park(p, PARKED_PROCESS_TOO_LARGE,
              "it would hold %zu bytes of states, records and responses, and may hold %lld "
              "(content_limit of its domain): make fewer or smaller records, or several processes",
              p->content_bytes, (long long)p->row->content_limit);

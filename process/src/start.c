@@ -73,7 +73,8 @@ void cb_process_types_caller(const cb_process_types *types, char *to, size_t siz
         snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
 }
 
-/* It is started: whatever goes wrong from here on, the workers take it up when the lease ends. */
+/* It is started: whatever goes wrong from here on, it is EXECUTING and the workers take it up when the lease
+ * ends. */
 static const char *run_here(const here *h, const cb_process_types *types, const cb_uuid *id)
 {
     cb_run_host host = { .checkpoint = checkpoint, .lease_seconds = h->lease_seconds };
@@ -85,10 +86,10 @@ static const char *run_here(const here *h, const cb_process_types *types, const 
     /* lease_no: the first is ours, and any other is somebody's who took it over. */
     if (!cb_process_read(h->db, id->text, &claim, &e) || cb_process_claim_count(claim) != 1 ||
         cb_process_claim_at(claim, 0)->lease_no != 1 || !cb_run_open(types, &run, &e))
-        return "EXECUTING";
+        return process_status_names[STATUS_EXECUTING];
     cb_run_process(run, cb_process_claim_at(claim, 0), &host, (void *)h, &result);
     if (result.lost || !settle(h, &result.settlement))
-        return "EXECUTING";
+        return process_status_names[STATUS_EXECUTING];
     return result.status;
 }
 
@@ -162,7 +163,7 @@ bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char 
     const char *how = run_here(&h, types, &id);
     if (status)
         *status = how;
-    return strcmp(how, "EXECUTING") != 0 ||
+    return strcmp(how, process_status_names[STATUS_EXECUTING]) != 0 ||
            cb_fail(e, CB_AGAIN, "process %s is left to the workers", process_id);
 }
 
@@ -192,8 +193,8 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                         &request_options, id };
     if (!start_registered(db, types, entry, request, &one, e))
         return false;
-    const char *how =
-        options->deferred ? "PENDING" : run_here(&(here){ db, worker, lease }, types, id);
+    const char *how = options->deferred ? process_status_names[STATUS_PENDING]
+                                        : run_here(&(here){ db, worker, lease }, types, id);
     if (status)
         *status = how;
     return true;

@@ -13,7 +13,7 @@ bool state_patch(cb_process *p, json_object *patch)
 
     if (!patch || cb_fields_patch(p->type->type->state, p->state, patch, &e))
         return true;
-    run_park(p, "NON_DETERMINISTIC", "a record does not fit the state: %s", e.message);
+    run_park(p, PARKED_NON_DETERMINISTIC, "a record does not fit the state: %s", e.message);
     return false;
 }
 
@@ -21,14 +21,14 @@ bool state_keep(cb_process *p)
 {
     if (cb_fields_copy(p->type->type->state, p->base, p->state))
         return true;
-    run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+    run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its state");
     return false;
 }
 
 void state_restore(cb_process *p)
 {
     if (!cb_fields_copy(p->type->type->state, p->state, p->base))
-        run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+        run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its state");
 }
 
 /* One that the code does not know and the state has. */
@@ -102,7 +102,7 @@ json_object *state_take_changes(cb_process *p)
         if (cb_fields_valid(p->type->type->state, p->state, &e))
             snprintf(e.message, sizeof e.message, "no memory");
         state_restore(p);
-        run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
+        run_park(p, PARKED_PERMANENT_FAILURE, "the state that the code has left cannot be kept: %s",
                  e.message);
         return NULL;
     }

@@ -235,7 +235,7 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
 
 /* ---- cb_step ---- */
 
-static cb_flow exhausted(cb_process *p, const char *code, const record *r)
+static cb_flow exhausted(cb_process *p, parking_code code, const record *r)
 {
     return run_park(p, code, "step '%s', attempt %d: %s: %s", r->name, r->attempts,
                     r->error_code ? r->error_code : "",
@@ -244,7 +244,7 @@ static cb_flow exhausted(cb_process *p, const char *code, const record *r)
 
 static cb_flow wait_to_retry(cb_process *p, const record *r)
 {
-    p->status = "WAITING_FOR_RETRY";
+    p->status = STATUS_WAITING_FOR_RETRY;
     record_set_text(&p->step, r->name);
     record_set_text(&p->wait, NULL);
     p->wake = WAKE_TIMERS;
@@ -304,7 +304,8 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
         record_set_text(&p->step, r->name);
         if (p->left)
             return CB_LEAVE;
-        return exhausted(p, how == TRIED_FAILED ? "PERMANENT_FAILURE" : "RETRIES_EXHAUSTED", r);
+        return exhausted(
+            p, how == TRIED_FAILED ? PARKED_PERMANENT_FAILURE : PARKED_RETRIES_EXHAUSTED, r);
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
@@ -330,7 +331,7 @@ cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *opt
         if (p->purpose != FORWARD)
             return call_leave(p, LEFT_FRONTIER);
         if (step_is_exhausted_by_crash(r, options))
-            return run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
+            return run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
                             "step '%s' was begun %d times and nobody knows how the last attempt "
                             "ended: find out, then retry, complete or cancel",
                             name, r->attempts);

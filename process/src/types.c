@@ -301,9 +301,9 @@ int64_t type_wait_timeout_ms(const type_entry *entry)
     return entry->type->manager ? 0 : default_wait_timeout_ms;
 }
 
-const char *type_reply_status(const cb_process_type *type)
+process_status type_reply_status(const cb_process_type *type)
 {
-    return type->manager ? "WAITING_FOR_REPLY" : "WAITING_FOR_ASYNC";
+    return type->manager ? STATUS_WAITING_FOR_REPLY : STATUS_WAITING_FOR_ASYNC;
 }
 
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state)

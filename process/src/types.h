@@ -4,6 +4,8 @@
 
 #include <commandbus/run.h>
 
+#include "process_status.h"
+
 typedef struct {
     const cb_process_type *type;
     const cb_type_setting *setting; /* NULL: none */
@@ -27,7 +29,7 @@ int type_version(const cb_process_type *type);
 int64_t type_wait_timeout_ms(const type_entry *entry);
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state);
 /* What a process that waits for the reply to a command is. */
-const char *type_reply_status(const cb_process_type *type);
+process_status type_reply_status(const cb_process_type *type);
 /* A letter, then letters, digits, _ . -, 100 at most. */
 bool type_is_name(const char *name);
 /* Whether each of `needs` (words, or NULL) is one of the fields. */

@@ -10,11 +10,12 @@ static cb_flow timed_out(cb_process *p, record *r, const catcher *by)
 
     snprintf(message, sizeof message, "Wait condition '%s' timed out", r->name);
     if (failure_may_be_taken(p, by))
-        failure = failure_new(CB_FAILURE_TIMEOUT, "WAIT_TIMEOUT", message, NULL);
+        failure =
+            failure_new(CB_FAILURE_TIMEOUT, parking_code_names[PARKED_WAIT_TIMEOUT], message, NULL);
     if (failure && failure_ask(p, by, failure) == TAKE_IT)
         return failure_take(p, r, by, failure);
     run_wait_for(p, r);
-    return run_park(p, "WAIT_TIMEOUT", "%s", message);
+    return run_park(p, PARKED_WAIT_TIMEOUT, "%s", message);
 }
 
 cb_flow wait_step(cb_process *p, const wait_call *c)
@@ -47,7 +48,7 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
     }
     if (r->timeout_at == 0)
         record_set_timeout(r, c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->type));
-    p->status = "WAITING_FOR_ASYNC";
+    p->status = STATUS_WAITING_FOR_ASYNC;
     run_wait_for(p, r);
     return call_leave(p, LEFT_WAITING);
 }
@@ -60,7 +61,7 @@ static bool condition_holds(cb_process *p, const wait_call *c, record *r)
 
     if (!function_return(p, was))
         return yes;
-    run_park(p, "PERMANENT_FAILURE", "wait '%s': %s", c->name, p->stray ? p->stray : "");
+    run_park(p, PARKED_PERMANENT_FAILURE, "wait '%s': %s", c->name, p->stray ? p->stray : "");
     return false;
 }
 
