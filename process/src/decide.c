@@ -48,14 +48,10 @@ static void forward(cb_process *p)
         p->status = STATUS_PENDING;
         p->wake = WAKE_NOW;
         break;
-    case LEFT_BUSINESS: {
-        char *code = p->error_code, *message = p->error_message;
-        p->error_code = p->error_message = NULL;
-        leave_begin(p, "COMPENSATE", "COMPENSATED", code, message, false);
-        free(code);
-        free(message);
+    case LEFT_BUSINESS:
+        leave_begin(p, LEAVING_TO_COMPENSATE, STATUS_COMPENSATED, p->error_code, p->error_message,
+                    false);
         break;
-    }
     case LEFT_DEADLINE:
         leave_for_deadline(p);
         break;
@@ -89,11 +85,11 @@ static void wait_for_retry(cb_process *p)
 /* The deadline goes before a retry: it would wake the process again at once and for ever. */
 static void go_on(cb_process *p)
 {
-    if (!p->leaving && run_is_overdue(p))
+    if (p->leaving.way == LEAVING_NOT && run_is_overdue(p))
         leave_for_deadline(p);
     else if (must_wait_for_retry(p))
         wait_for_retry(p);
-    else if (p->leaving)
+    else if (p->leaving.way != LEAVING_NOT)
         leave_go_on(p);
     else
         forward(p);
@@ -126,7 +122,8 @@ static bool reply_resumes(cb_process *p)
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
 
-    if (!final || (reply_is_our_cancel(reply) && !p->leaving && code != PARKED_OUTCOME_UNKNOWN))
+    if (!final || (reply_is_our_cancel(reply) && p->leaving.way == LEAVING_NOT &&
+                   code != PARKED_OUTCOME_UNKNOWN))
         return false;
     return waits_for_reply[code];
 }
@@ -179,8 +176,8 @@ static void begin_anew(const cb_process *p, record *r, const inbox_item *request
 {
     if (!r || (r->status == RECORD_STARTED && !knows_of_lost_attempt(request)))
         return;
-    r->in_doubt = p->leaving ? r->in_doubt && !knows_of_lost_attempt(request)
-                             : r->in_doubt || r->status == RECORD_STARTED;
+    r->in_doubt = p->leaving.way != LEAVING_NOT ? r->in_doubt && !knows_of_lost_attempt(request)
+                                                : r->in_doubt || r->status == RECORD_STARTED;
     r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
     record_set_timeout(r, 0); /* whoever waits gives it its time */
     if (r->status == RECORD_WAITING)
@@ -248,7 +245,8 @@ static void cancel(cb_process *p, inbox_item *request)
     record_request(p, request);
     if (undo)
         begin_compensation_anew(p, request);
-    leave_begin(p, undo ? "COMPENSATE" : "END", "CANCELED", "CANCELED", reason, forced);
+    leave_begin(p, undo ? LEAVING_TO_COMPENSATE : LEAVING_TO_END, STATUS_CANCELED,
+                process_status_names[STATUS_CANCELED], reason, forced);
 }
 
 /* False: the overrides are no state. */
@@ -288,7 +286,7 @@ static void complete_by_operator(cb_process *p, inbox_item *request)
     record *r = record_request(p, request);
 
     if (r && override(p, request, r, &e))
-        leave_begin(p, "END", "COMPLETED", NULL, NULL, forced);
+        leave_begin(p, LEAVING_TO_END, STATUS_COMPLETED, NULL, NULL, forced);
     else
         refuse_overrides(p, e.message);
 }

@@ -69,6 +69,16 @@ typedef struct {
     cb_step_options options;
 } owed;
 
+/* Where a process goes that does not go forward any more. JSON in its row. */
+typedef struct {
+    leaving_way way;
+    process_status end;   /* that it takes there */
+    char *code, *message; /* why; NULL: nothing to be said */
+    bool forced;          /* whoever decided has looked: an unknown outcome does not hold it up */
+    bool asked;           /* for the outcome of the command that is out */
+    json_object *unreadable; /* what the row has, if that is not one of ours: it stays there */
+} leaving;
+
 struct cb_process {
     /* ---- of the run ---- */
     const cb_process_types *types;
@@ -119,7 +129,7 @@ struct cb_process {
     process_phase phase;
     char *step, *wait;
     char *error_code, *error_message;
-    json_object *leaving;
+    leaving leaving;
     json_object *commands, *cancels, *events;
     int64_t retry_ms, retry_at, timeout_ms, timeout_at;
     wake wake;
@@ -357,13 +367,18 @@ bool manager_takes(cb_process *p, int step, json_object *failure);
 void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
 
 /* ---- leave.c ---- */
-/* Gives up going forward: to "COMPENSATE" or straight to "END", and which end it takes. */
-void leave_begin(cb_process *p, const char *to, const char *end, const char *code,
+/* Gives up going forward. Copies code and message. */
+void leave_begin(cb_process *p, leaving_way way, process_status end, const char *code,
                  const char *message, bool forced);
 void leave_go_on(cb_process *p);
-/* What was said when it began: to, end, code, message. NULL: nothing. */
-const char *leaving_text(const cb_process *p, const char *key);
 void leave_for_deadline(cb_process *p);
+/* From the JSON of a row (NULL: it does not leave); false for what is not one of ours. */
+bool leaving_read(json_object *from, leaving *to);
+/* The caller owns it; NULL: nothing to be stored. */
+json_object *leaving_write(const leaving *l);
+void leaving_done(leaving *l);
+/* The error of a process on its way out is why it leaves. */
+void leaving_tell(cb_process *p);
 
 /* ---- saga.c ---- */
 void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);

@@ -66,7 +66,8 @@ static void put_row(json_object *o, cb_process *p)
         put(o, "awaits_reply", json_object_new_boolean(true));
     put_text(o, "error_code", p->error_code);
     put_text(o, "error_message", p->error_message);
-    put_shared(o, "leaving", p->leaving);
+    OWNED(json_object) leaves = leaving_write(&p->leaving);
+    put_shared(o, "leaving", leaves);
     put(o, "deadline_spent", json_object_new_boolean(p->deadline_spent));
     put_int(o, "seen", p->row->inbox_seq);
     if (p->state_changed)

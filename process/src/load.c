@@ -92,12 +92,12 @@ static bool load_inbox(cb_process *p, const char *text, cb_error *e)
     return true;
 }
 
-/* It says where to, and which end that has. */
 static bool load_leaving(cb_process *p, cb_error *e)
 {
-    p->leaving = p->row->leaving ? parse(p->row->leaving) : NULL;
-    return !p->row->leaving || (leaving_text(p, "to") && leaving_text(p, "end")) ||
-           cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
+    OWNED(json_object) from = p->row->leaving ? parse(p->row->leaving) : NULL;
+    bool fine = leaving_read(from, &p->leaving) && (from || !p->row->leaving);
+
+    return fine || cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
 }
 
 /* Of what may not be loaded: where it leaves to stays, and an operator's decision is seen. */
@@ -168,9 +168,11 @@ bool run_load(cb_process *p, cb_error *e)
         return false;
     }
     size_begin(p);
-    /* The inbox first: a decision about what cannot be read must be found and answered. */
-    return load_inbox(p, p->row->inbox, e) && load_leaving(p, e) && make_states(p, e) &&
-           load_records(p, e) && run_latest_state(p, e);
+    /* These first, and both: a decision about what cannot be read must be found and answered, and where it
+     * leaves to must stay. */
+    cb_error second;
+    bool inbox = load_inbox(p, p->row->inbox, e), leaves = load_leaving(p, inbox ? e : &second);
+    return inbox && leaves && make_states(p, e) && load_records(p, e) && run_latest_state(p, e);
 }
 
 static void free_texts(cb_process *p)
@@ -199,7 +201,7 @@ void run_clear(cb_process *p)
     names_done(&p->called);
     json_object_put(p->unknown);
     json_object_put(p->inbox_json);
-    json_object_put(p->leaving);
+    leaving_done(&p->leaving);
     json_object_put(p->failure);
     json_object_put(p->commands);
     json_object_put(p->cancels);

@@ -146,8 +146,7 @@ void run_end(cb_process *p, process_status status)
     p->status = status;
     record_set_text(&p->wait, NULL);
     record_set_text(&p->step, NULL);
-    json_object_put(p->leaving);
-    p->leaving = NULL;
+    leaving_done(&p->leaving);
     forget_timers(p);
     p->wake = WAKE_NEVER;
 }

@@ -36,6 +36,12 @@ const char *const parking_code_names[PARKING_CODES] = {
     [PARKED_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
 };
 
+const char *const leaving_way_names[WAYS_OF_LEAVING] = {
+    [LEAVING_NOT] = "",
+    [LEAVING_TO_COMPENSATE] = "COMPENSATE",
+    [LEAVING_TO_END] = "END",
+};
+
 int name_index(const char *word, const char *const *names, int n)
 {
     for (int i = 0; word && i < n; i++) {

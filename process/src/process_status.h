@@ -42,9 +42,18 @@ typedef enum {
     PARKING_CODES
 } parking_code;
 
+/* Which way a process leaves that does not go forward any more. */
+typedef enum {
+    LEAVING_NOT,
+    LEAVING_TO_COMPENSATE,
+    LEAVING_TO_END, /* with nothing undone */
+    WAYS_OF_LEAVING
+} leaving_way;
+
 extern const char *const process_status_names[STATUSES];
 extern const char *const process_phase_names[PHASES];
 extern const char *const parking_code_names[PARKING_CODES];
+extern const char *const leaving_way_names[WAYS_OF_LEAVING];
 
 /* The place of a word in a table of names; n for one that is not there, or NULL. */
 int name_index(const char *word, const char *const *names, int n);

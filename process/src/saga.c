@@ -275,8 +275,7 @@ void saga_go_on(cb_process *p)
     p->status = STATUS_COMPENSATING;
     p->left = NOT_LEFT;
     p->retry_ms = p->retry_at = 0;
-    record_set_text(&p->error_code, leaving_text(p, "code"));
-    record_set_text(&p->error_message, leaving_text(p, "message"));
+    leaving_tell(p);
     record_set_text(&p->wait, NULL);
     if (!saga_agrees(p))
         return;
@@ -287,9 +286,8 @@ void saga_go_on(cb_process *p)
     }
     if (p->left)
         return;
-    const char *end = leaving_text(p, "end");
     const cb_process_type *type = p->type->type;
-    bool canceled = end && strcmp(end, "CANCELED") == 0;
+    bool canceled = p->leaving.end == STATUS_CANCELED;
     run_hook(p, canceled ? "on_canceled" : "on_compensated",
              canceled ? type->on_canceled : type->on_compensated);
     run_end(p, canceled ? STATUS_CANCELED : STATUS_COMPENSATED);
