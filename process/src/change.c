@@ -6,8 +6,8 @@
 /* What this process chose when it came by before. */
 static const record *chosen(const cb_process *p, const char *change)
 {
-    for (size_t i = 0; i < p->cursor && i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = 0; i < p->replay.cursor && i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (r->kind == KIND_VERSION && strcmp(r->name, change) == 0)
             return r;
     }
@@ -17,14 +17,14 @@ static const record *chosen(const cb_process *p, const char *change)
 /* The record that comes next is this change's, or there is none at all; else it went by before. */
 static bool is_next(const cb_process *p, const char *change)
 {
-    for (size_t i = p->cursor; i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = p->replay.cursor; i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (r->kind == KIND_VERSION)
             return strcmp(r->name, change) == 0;
         if (r->kind != KIND_RESPONSE && r->kind != KIND_OPERATOR && r->kind != KIND_COMPENSATION)
             return false;
     }
-    return p->purpose == FORWARD;
+    return p->replay.purpose == FORWARD;
 }
 
 static int within(cb_process *p, const record *r, int min, int max)

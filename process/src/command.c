@@ -29,7 +29,7 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     }
     r->send_no++;
     snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no);
-    r->command_id = cb_uuid_derived(&p->row->process_id, key);
+    r->command_id = cb_uuid_derived(&p->claim.row->process_id, key);
     r->status = RECORD_WAITING;
     r->attempts++;
     r->max_attempts = max_attempts;
@@ -44,10 +44,12 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
         put_int(o, "max_attempts", max_attempts);
     if (timeout_seconds > 0)
         put_int(o, "timeout_seconds", timeout_seconds);
-    json_object_array_add(p->commands, o);
-    p->sent_to =
-        p->sent == 0 || (p->sent_to && strcmp(p->sent_to, r->domain) == 0) ? r->domain : NULL;
-    p->sent++;
+    json_object_array_add(p->outcome.commands, o);
+    p->figures.sent_to =
+        p->figures.sent == 0 || (p->figures.sent_to && strcmp(p->figures.sent_to, r->domain) == 0)
+            ? r->domain
+            : NULL;
+    p->figures.sent++;
     return true;
 }
 
@@ -59,11 +61,11 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
     json_object *told = NULL;
     char key[512];
 
-    if (!pthread_equal(p->thread, pthread_self())) {
-        atomic_store(&p->from_abroad, true);
+    if (!pthread_equal(p->guard.thread, pthread_self())) {
+        atomic_store(&p->guard.from_abroad, true);
         return false;
     }
-    if (!p->in_hook) {
+    if (!p->guard.in_hook) {
         run_stray(p, "cb_hook_send() was called outside of a hook");
         return false;
     }
@@ -73,20 +75,21 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
         json_object_put(told);
         return false;
     }
-    snprintf(key, sizeof key, "hook/%s/%zu", p->in_step, json_object_array_length(p->commands));
-    cb_uuid id = cb_uuid_derived(&p->row->process_id, key);
+    snprintf(key, sizeof key, "hook/%s/%zu", p->guard.function,
+             json_object_array_length(p->outcome.commands));
+    cb_uuid id = cb_uuid_derived(&p->claim.row->process_id, key);
     put_text(o, "domain", domain);
     put_text(o, "command_type", command_type);
     put_text(o, "command_id", id.text);
     put_text(o, "reply_to", "");
     put(o, "data", data ? json_object_get(data) : json_object_new_object());
-    json_object_array_add(p->commands, o);
+    json_object_array_add(p->outcome.commands, o);
     put_text(told, "command_id", id.text);
     put_text(told, "domain", domain);
     put_text(told, "command_type", command_type);
-    run_event(p, "COMMAND_SENT", p->in_step, told);
-    p->sent_to = NULL;
-    p->sent++;
+    run_event(p, "COMMAND_SENT", p->guard.function, told);
+    p->figures.sent_to = NULL;
+    p->figures.sent++;
     return true;
 }
 
@@ -106,7 +109,7 @@ static void ask_to_cancel(cb_process *p, const record *r, const char *reason,
         put_text(o, "error_type", reply_text(failure, "error_type"));
         put_text(o, "error_code", reply_text(failure, "error_code"));
     }
-    json_object_array_add(p->cancels, o);
+    json_object_array_add(p->outcome.cancels, o);
 }
 
 void command_cancel(cb_process *p, const record *r)
@@ -183,8 +186,8 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
     inbox_item *found = NULL;
 
     *final = false;
-    for (size_t i = 0; i < p->n_inbox && !*final; i++) {
-        inbox_item *item = &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n && !*final; i++) {
+        inbox_item *item = &p->inbox.items[i];
         if (!reply_is_to(item, r))
             continue;
         found = item;
@@ -217,8 +220,8 @@ void command_await_lost(cb_process *p, record *r)
 
 void command_consume(cb_process *p, const record *r)
 {
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        if (reply_is_to(&p->inbox[i], r))
-            p->inbox[i].consumed = true;
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        if (reply_is_to(&p->inbox.items[i], r))
+            p->inbox.items[i].consumed = true;
     }
 }

@@ -30,7 +30,7 @@ static int64_t wait_ms(const command_call *c)
 
 static cb_flow wait_for_reply(cb_process *p, const record *r)
 {
-    p->status = type_reply_status(p->type->type);
+    p->outcome.status = type_reply_status(run_type(p));
     run_wait_for(p, r);
     return call_leave(p, LEFT_WAITING);
 }
@@ -86,7 +86,7 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     if (!c->form->take(p, c, r->result, &e)) {
         state_restore(p);
         /* On the way back it is not the result that counts, but that there is something to undo. */
-        if (p->purpose != REBUILD)
+        if (p->replay.purpose != REBUILD)
             return not_taken(p, r, "its result is not what the code takes", &e);
     }
     OWNED(json_object) owes = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
@@ -100,7 +100,7 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
     run_waited(p, r);
     command_consume(p, r);
     register_owed(p, r, c);
-    return p->left ? CB_LEAVE : CB_NEXT;
+    return p->replay.left ? CB_LEAVE : CB_NEXT;
 }
 
 /* ---- failures ---- */
@@ -176,7 +176,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
     run_waited(p, r);
     if (!failure)
         return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for command step '%s'", c->name);
-    if (p->purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
+    if (p->replay.purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
         said = failure_ask(p, &by, failure);
     if (said == TAKE_IT) {
         cb_flow flow = failure_take(p, r, &by, failure);
@@ -185,14 +185,14 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
         return flow;
     }
     cb_caught view = failure_view(failure);
-    r->status = p->purpose == FORWARD ? RECORD_FAILED : RECORD_ABANDONED;
+    r->status = p->replay.purpose == FORWARD ? RECORD_FAILED : RECORD_ABANDONED;
     r->dirty = true;
     record_set_text(&r->error_code, view.kind == CB_FAILURE_TIMEOUT ? "CANCELED" : view.code);
     record_set_text(&r->error_message, view.kind == CB_FAILURE_TIMEOUT ? reply_text(reply, "reason")
                                        : *view.message                 ? view.message
                                                                        : NULL);
     command_consume(p, r);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     if (again)
         return send(p, r, c); /* it timed out, and an operator wants it tried again */
@@ -222,8 +222,8 @@ static cb_flow wait_for_answer(cb_process *p, const record *r)
     int64_t left = r->timeout_at - run_now_ms(p);
 
     if (left <= 0 || left > lost_reply_ms) {
-        p->timeout_at = 0;
-        p->timeout_ms = lost_reply_ms;
+        p->outcome.timers.timeout_at = 0;
+        p->outcome.timers.timeout_ms = lost_reply_ms;
     }
     return flow;
 }
@@ -276,12 +276,12 @@ static bool asks_for_failures(const cb_process *p, const command_call *c)
 {
     catcher by = catcher_of(c);
 
-    return p->type->type->classify || failure_may_be_taken(p, &by);
+    return run_type(p)->classify || failure_may_be_taken(p, &by);
 }
 
 static cb_flow still_out(cb_process *p, record *r, const command_call *c)
 {
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     bool overdue = is_overdue(p, r);
     if (overdue && command_has_ended(r)) {
@@ -314,7 +314,7 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
     }
     if (final)
         return ended(p, r, c, reply);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     if (command_is_in_tsq(r, reply))
         return failed_for_now(p, r, c, reply);
@@ -337,7 +337,7 @@ cb_flow command_step(cb_process *p, command_call *c)
     command_route(p, c);
     if (at == OPEN && r->status == RECORD_WAITING)
         return look_for_reply(p, r, c);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_COMMAND, c->name);
     return r ? send(p, r, c) : CB_LEAVE;
@@ -353,7 +353,7 @@ static json_object *build(cb_process *p, cb_request_fn *request, const char *nam
     if (!data || !request)
         return data;
     whereabouts was = function_enter(p, name);
-    bool built = request(p->state, data);
+    bool built = request(p->state.now, data);
     if (!function_return(p, was) && built)
         return data;
     json_object_put(data);
@@ -370,7 +370,7 @@ static bool take_by_function(cb_process *p, const command_call *c, json_object *
 {
     (void)e;
     whereabouts was = function_enter(p, c->name);
-    bool taken = !c->options.take || c->options.take(p->state, result);
+    bool taken = !c->options.take || c->options.take(p->state.now, result);
     return !function_return(p, was) && taken;
 }
 

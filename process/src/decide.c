@@ -13,50 +13,52 @@ enum {
 /* As it was: nothing but what is already noted changes. */
 static void stay(cb_process *p)
 {
-    p->status = process_status_named(p->row->status);
-    p->retry_at = p->row->retry_ms;
-    p->timeout_at = p->row->wait_timeout_ms;
-    p->wake = p->status == STATUS_WAITING_FOR_TSQ || process_status_is_end(p->status) ? WAKE_NEVER
-                                                                                      : WAKE_TIMERS;
+    p->outcome.status = process_status_named(p->claim.row->status);
+    p->outcome.timers.retry_at = p->claim.row->retry_ms;
+    p->outcome.timers.timeout_at = p->claim.row->wait_timeout_ms;
+    p->outcome.timers.wake =
+        p->outcome.status == STATUS_WAITING_FOR_TSQ || process_status_is_end(p->outcome.status)
+            ? WAKE_NEVER
+            : WAKE_TIMERS;
 }
 
 /* ---- forward ---- */
 
 static void complete(cb_process *p)
 {
-    if (!p->responses_taken)
+    if (!p->inbox.responses_taken)
         responses_take(p, 0);
-    if (p->left || !state_accept(p))
+    if (p->replay.left || !state_accept(p))
         return;
-    run_hook(p, "on_completed", p->type->type->on_completed);
-    p->state_changed = true;
+    run_hook(p, "on_completed", run_type(p)->on_completed);
+    p->state.changed = true;
     run_end(p, STATUS_COMPLETED);
 }
 
 static void forward(cb_process *p)
 {
-    p->status = STATUS_EXECUTING;
-    record_set_text(&p->error_code, NULL);
-    record_set_text(&p->error_message, NULL);
-    record_set_text(&p->wait, NULL);
+    p->outcome.status = STATUS_EXECUTING;
+    record_set_text(&p->outcome.error_code, NULL);
+    record_set_text(&p->outcome.error_message, NULL);
+    record_set_text(&p->outcome.wait, NULL);
     run_execute(p, FORWARD);
-    switch (p->left) {
+    switch (p->replay.left) {
     case NOT_LEFT:
         complete(p);
         break;
     case LEFT_YIELDING:
-        p->status = STATUS_PENDING;
-        p->wake = WAKE_NOW;
+        p->outcome.status = STATUS_PENDING;
+        p->outcome.timers.wake = WAKE_NOW;
         break;
     case LEFT_BUSINESS:
-        leave_begin(p, LEAVING_TO_COMPENSATE, STATUS_COMPENSATED, p->error_code, p->error_message,
-                    false);
+        leave_begin(p, LEAVING_TO_COMPENSATE, STATUS_COMPENSATED, p->outcome.error_code,
+                    p->outcome.error_message, false);
         break;
     case LEFT_DEADLINE:
         leave_for_deadline(p);
         break;
     case LEFT_FRONTIER: /* a record that was given up: nothing would ever wake it */
-        p->left = NOT_LEFT;
+        p->replay.left = NOT_LEFT;
         run_park(p, PARKED_NON_DETERMINISTIC, "it was given up before, and cannot go forward");
         break;
     case LEFT_WAITING:
@@ -70,16 +72,16 @@ static void forward(cb_process *p)
 /* Woken too early, or by a worker that died after it had been. */
 static bool must_wait_for_retry(const cb_process *p)
 {
-    return p->row->retry_ms > run_now_ms(p) &&
-           (p->status == STATUS_WAITING_FOR_RETRY || p->status == STATUS_COMPENSATING ||
-            p->status == STATUS_EXECUTING);
+    return p->claim.row->retry_ms > run_now_ms(p) &&
+           (p->outcome.status == STATUS_WAITING_FOR_RETRY ||
+            p->outcome.status == STATUS_COMPENSATING || p->outcome.status == STATUS_EXECUTING);
 }
 
 static void wait_for_retry(cb_process *p)
 {
     stay(p);
-    if (p->status == STATUS_EXECUTING)
-        p->status = STATUS_WAITING_FOR_RETRY;
+    if (p->outcome.status == STATUS_EXECUTING)
+        p->outcome.status = STATUS_WAITING_FOR_RETRY;
 }
 
 /* The deadline goes before a retry: it would wake the process again at once and for ever. */
@@ -100,8 +102,8 @@ static void go_on(cb_process *p)
 /* The record whose command it waits for. */
 static record *waiting_record(cb_process *p)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        record *r = &p->history.records[i - 1];
         if (r->status == RECORD_WAITING && r->command_id.text[0])
             return r;
     }
@@ -117,7 +119,7 @@ static bool reply_resumes(cb_process *p)
         [PARKED_OUTCOME_UNKNOWN] = true,
         [PARKED_COMPENSATION_FAILED] = true,
     };
-    parking_code code = parking_code_named(p->row->error_code);
+    parking_code code = parking_code_named(p->claim.row->error_code);
     const record *r = waiting_record(p);
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
@@ -130,9 +132,9 @@ static bool reply_resumes(cb_process *p)
 
 static inbox_item *operator_request(cb_process *p)
 {
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        if (p->inbox[i].kind == INBOX_OPERATOR && !p->inbox[i].consumed)
-            return &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        if (p->inbox.items[i].kind == INBOX_OPERATOR && !p->inbox.items[i].consumed)
+            return &p->inbox.items[i];
     }
     return NULL;
 }
@@ -194,12 +196,13 @@ static void retry(cb_process *p, inbox_item *request)
         run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
         return;
     }
-    for (size_t i = p->n_records; i > 0 && !r; i--) {
-        if (p->records[i - 1].kind == KIND_COMPENSATION && record_is_open(&p->records[i - 1]))
-            r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0 && !r; i--) {
+        if (p->history.records[i - 1].kind == KIND_COMPENSATION &&
+            record_is_open(&p->history.records[i - 1]))
+            r = &p->history.records[i - 1];
     }
     begin_anew(p, r ? r : run_open_record(p), request);
-    p->status = STATUS_PENDING;
+    p->outcome.status = STATUS_PENDING;
     go_on(p);
 }
 
@@ -228,8 +231,8 @@ static void end_canceled(cb_process *p, record *r)
 /* The compensation that is begun is tried anew, also one whose command is canceled by now. */
 static void begin_compensation_anew(cb_process *p, const inbox_item *request)
 {
-    for (size_t i = 0; i < p->n_records; i++) {
-        record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        record *r = &p->history.records[i];
         if (r->kind != KIND_COMPENSATION || !record_is_open(r))
             continue;
         end_canceled(p, r);
@@ -272,11 +275,12 @@ static void refuse_overrides(cb_process *p, const char *why)
     if (canceled)
         end_canceled(p, waiting);
     run_fail_text(p,
-                  canceled || !p->row->error_code ? parking_code_names[PARKED_PERMANENT_FAILURE]
-                                                  : p->row->error_code,
+                  canceled || !p->claim.row->error_code
+                      ? parking_code_names[PARKED_PERMANENT_FAILURE]
+                      : p->claim.row->error_code,
                   "the overrides do not fit the state: %s%s (before: %s)", why,
                   canceled ? "; its command is canceled" : "",
-                  p->row->error_message ? p->row->error_message : "");
+                  p->claim.row->error_message ? p->claim.row->error_message : "");
 }
 
 static void complete_by_operator(cb_process *p, inbox_item *request)
@@ -317,8 +321,8 @@ static void sort_out_replies(cb_process *p)
 {
     const record *waiting = waiting_record(p);
 
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        inbox_item *item = &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        inbox_item *item = &p->inbox.items[i];
         if (item->consumed || item->kind != INBOX_REPLY || (waiting && reply_is_to(item, waiting)))
             continue;
         json_object *details = json_object_new_object();
@@ -335,7 +339,7 @@ void run_decide_unreadable(cb_process *p, parking_code code, const char *why)
 {
     inbox_item *request = operator_request(p);
 
-    if (process_status_is_end(p->status)) {
+    if (process_status_is_end(p->outcome.status)) {
         stay(p);
         return;
     }
@@ -360,7 +364,7 @@ static void park_as_deadly(cb_process *p, inbox_item *request)
     run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
              "it was claimed %d times in a row and no worker came back with an outcome: it seems "
              "to end its workers",
-             p->row->unsettled);
+             p->claim.row->unsettled);
 }
 
 /* At its end nothing can be parked: a response that ends workers is recorded, but not applied. */
@@ -375,19 +379,19 @@ static void take_late(cb_process *p, inbox_item *request, bool deadly)
 void run_decide(cb_process *p)
 {
     inbox_item *request = operator_request(p);
-    bool deadly = p->row->unsettled >= MOST_UNSETTLED_CLAIMS;
+    bool deadly = p->claim.row->unsettled >= MOST_UNSETTLED_CLAIMS;
 
-    if (process_status_is_end(p->status)) {
+    if (process_status_is_end(p->outcome.status)) {
         take_late(p, request, deadly);
     } else if (deadly) {
         park_as_deadly(p, request);
     } else if (request) {
         obey(p, request);
-    } else if (p->status == STATUS_WAITING_FOR_TSQ && !reply_resumes(p)) {
+    } else if (p->outcome.status == STATUS_WAITING_FOR_TSQ && !reply_resumes(p)) {
         stay(p);
     } else {
         go_on(p);
     }
-    if (p->left != LEFT_LOST)
+    if (p->replay.left != LEFT_LOST)
         sort_out_replies(p);
 }

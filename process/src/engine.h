@@ -79,68 +79,115 @@ typedef struct {
     json_object *unreadable; /* what the row has, if that is not one of ours: it stays there */
 } leaving;
 
-struct cb_process {
-    /* ---- of the run ---- */
-    const cb_process_types *types;
+/* What was claimed, and for whom it is run. */
+typedef struct {
     const type_entry *type;
-    const cb_process_row *row;
+    const cb_process_row *row; /* borrowed for the run; NULL between runs */
     const cb_run_host *host;
     void *host_arg;
-    pthread_t thread;
-    _Atomic whereabouts where;
-    int64_t began_ms; /* our clock, at the claim */
-    double
-        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
+    int64_t began_ms; /* our clock */
+} run_claim;
 
-    /* ---- the state, as execute() sees it ---- */
-    void *state;
-    void *base;           /* as of the last record: what changed since is not recorded yet */
+typedef struct {
+    void *now;            /* as execute() sees it */
+    void *recorded;       /* as of the last record: what changed since is not recorded yet */
     json_object *unknown; /* fields that this program does not know: they survive */
-    bool state_changed;   /* since the last settle */
-    size_t state_bytes;   /* at most so many, as text */
-    size_t content_bytes; /* likewise, of all that the process holds: see size.h */
+    bool changed;         /* since the last settle */
+} run_state;
 
-    /* ---- what is known ---- */
+/* In bytes of text, at most so many: see size.h. */
+typedef struct {
+    size_t state;
+    size_t content; /* all that the process holds */
+} run_size;
+
+typedef struct {
     record *records;
-    size_t n_records, room;
+    size_t n, room;
     size_t n_settled; /* so many of them are in the database */
-    size_t cursor;    /* the next one to be passed */
-    json_object *inbox_json;
-    inbox_item *inbox;
-    size_t n_inbox;
-    names called; /* by this execution of execute() */
-    owed *owed;
-    size_t n_owed, owed_room;
+} run_history;
 
-    /* ---- this execution of execute() ---- */
+/* What has arrived. */
+typedef struct {
+    json_object *json; /* that the items borrow from */
+    inbox_item *items;
+    size_t n;
+    bool responses_taken;
+} run_inbox;
+
+/* Where an execution of execute() stands; one may follow another within a run. */
+typedef struct {
     purpose purpose;
     departure left;
-    bool responses_taken;
-    json_object
-        *failure;     /* what became of the last call, if the code has taken it; NULL: no failure */
-    cb_caught caught; /* the same for the code: borrows from it */
-    const char *in_step;     /* the name, while IN_STEP */
-    bool misused;            /* a call was made in there */
-    bool in_hook;            /* the function is a hook: it may send */
-    atomic_bool from_abroad; /* a call was made from another thread */
+    size_t cursor; /* the next record to be passed */
+    names called;
+    struct {
+        owed *items;
+        size_t n, room;
+    } compensations;      /* that it has registered */
+    json_object *failure; /* of the last call, if the code has taken it; NULL: it has not failed */
+    cb_caught caught;     /* the same for the code: borrows from it */
+} run_replay;
 
-    /* ---- what it comes to ---- */
+/* Where the code of the process is, and what it did that it must not. Outlives the run, for a p that was kept
+ * is told by it. */
+typedef struct {
+    pthread_t thread;
+    _Atomic whereabouts where;
+    const char *function;    /* the name, while IN_STEP */
+    bool in_hook;            /* that is a hook: it may send */
+    bool misused;            /* a call was made in there */
+    atomic_bool from_abroad; /* a call was made from another thread */
+    char *stray;             /* what somebody did with p outside of execute() */
+    bool stray_told;
+} run_guard;
+
+/* When the process is to be woken. */
+typedef struct {
+    wake wake;
+    int64_t retry_ms, retry_at;     /* from the settle on, or at a moment; 0: not */
+    int64_t timeout_ms, timeout_at; /* likewise */
+} run_timers;
+
+/* What comes of the run: what the next settlement says. */
+typedef struct {
     process_status status;
     process_phase phase;
     char *step, *wait;
     char *error_code, *error_message;
-    leaving leaving;
-    json_object *commands, *cancels, *events;
-    int64_t retry_ms, retry_at, timeout_ms, timeout_at;
-    wake wake;
+    run_timers timers;
     bool deadline_spent;
+    json_object *commands, *cancels, *events;
     int64_t settle_no;
-    char *stray; /* what somebody did with p outside of execute() */
-    bool stray_told;
-    char *item; /* the text of the last settlement */
+    double
+        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
+    char *item;       /* the text of the last settlement */
+} run_outcome;
+
+/* For metrics. */
+typedef struct {
     int steps, replayed, sent;
     const char *sent_to; /* borrowed from a record; NULL: to several domains */
+} run_figures;
+
+struct cb_process {
+    const cb_process_types *types;
+    run_claim claim;
+    run_state state;
+    run_size size;
+    run_history history;
+    run_inbox inbox;
+    run_replay replay;
+    run_guard guard;
+    leaving leaving;
+    run_outcome outcome;
+    run_figures figures;
 };
+
+static inline const cb_process_type *run_type(const cb_process *p)
+{
+    return p->claim.type->type;
+}
 
 /* ---- time ---- */
 int64_t clock_ms(void);
@@ -148,11 +195,13 @@ int64_t clock_ms(void);
 int64_t run_now_ms(const cb_process *p);
 bool run_is_overdue(const cb_process *p); /* the deadline has passed and has had no effect yet */
 
+bool run_is_lost(const cb_process *p);
 bool run_is_stopping(const cb_process *p);
 
 /* ---- load.c ---- */
 /* False with a reason when the row cannot be understood. */
 bool run_load(cb_process *p, cb_error *e);
+/* Back to nothing; but what is known of misuse is kept. */
 void run_clear(cb_process *p);
 /* The last whole state, as the row has it. */
 bool run_latest_state(cb_process *p, cb_error *e);
@@ -219,6 +268,7 @@ void responses_take(cb_process *p, int during);
 void responses_take_late(cb_process *p, bool apply);
 
 /* ---- outcome.c: how a run ends ---- */
+void outcome_done(run_outcome *o);
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
 /* Into the troubleshooting queue. */
 cb_flow run_park(cb_process *p, parking_code code, const char *fmt, ...) CB_PRINTF(3, 4);
@@ -270,7 +320,7 @@ void failure_forget(cb_process *p);
 /* One attempt of a function, for steps and for compensations; the record says how it went. */
 typedef enum {
     TRIED_DONE,
-    TRIED_AGAIN,     /* RETRY, with p->retry_ms */
+    TRIED_AGAIN,     /* RETRY, with a timer */
     TRIED_EXHAUSTED, /* the record has the error; attempts are used up */
     TRIED_TOO_LATE,  /* likewise, but the last one may have succeeded, after its timeout */
     TRIED_FAILED,    /* likewise; permanent */

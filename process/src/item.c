@@ -22,10 +22,10 @@ static void add_unknown(json_object *to, json_object *unknown)
 
 static json_object *state_json(const cb_process *p)
 {
-    json_object *o = cb_fields_write(p->type->type->state, p->state);
+    json_object *o = cb_fields_write(run_type(p)->state, p->state.now);
 
-    if (o && p->unknown)
-        add_unknown(o, p->unknown);
+    if (o && p->state.unknown)
+        add_unknown(o, p->state.unknown);
     return o;
 }
 
@@ -43,9 +43,9 @@ static void put_state(json_object *o, cb_process *p)
 /* Whether what it waits for is the reply to a command. */
 static bool awaits_reply(const cb_process *p)
 {
-    for (size_t i = p->wait ? p->n_records : 0; i > 0; i--) {
-        const record *r = &p->records[i - 1];
-        if (r->status == RECORD_WAITING && strcmp(r->name, p->wait) == 0)
+    for (size_t i = p->outcome.wait ? p->history.n : 0; i > 0; i--) {
+        const record *r = &p->history.records[i - 1];
+        if (r->status == RECORD_WAITING && strcmp(r->name, p->outcome.wait) == 0)
             return r->command_id.text[0] != 0;
     }
     return false;
@@ -54,46 +54,46 @@ static bool awaits_reply(const cb_process *p)
 /* What is said with every settle; what is left out is NULL there. */
 static void put_row(json_object *o, cb_process *p)
 {
-    put_text(o, "process_id", p->row->process_id.text);
-    put_int(o, "lease_no", p->row->lease_no);
-    put_int(o, "settle_no", p->settle_no);
-    put_int(o, "version", p->type ? type_version(p->type->type) : 0);
-    put_text(o, "status", process_status_names[p->status]);
-    put_text(o, "phase", process_phase_names[p->phase]);
-    put_text(o, "step", p->step);
-    put_text(o, "wait", p->wait);
+    put_text(o, "process_id", p->claim.row->process_id.text);
+    put_int(o, "lease_no", p->claim.row->lease_no);
+    put_int(o, "settle_no", p->outcome.settle_no);
+    put_int(o, "version", p->claim.type ? type_version(run_type(p)) : 0);
+    put_text(o, "status", process_status_names[p->outcome.status]);
+    put_text(o, "phase", process_phase_names[p->outcome.phase]);
+    put_text(o, "step", p->outcome.step);
+    put_text(o, "wait", p->outcome.wait);
     if (awaits_reply(p))
         put(o, "awaits_reply", json_object_new_boolean(true));
-    put_text(o, "error_code", p->error_code);
-    put_text(o, "error_message", p->error_message);
+    put_text(o, "error_code", p->outcome.error_code);
+    put_text(o, "error_message", p->outcome.error_message);
     OWNED(json_object) leaves = leaving_write(&p->leaving);
     put_shared(o, "leaving", leaves);
-    put(o, "deadline_spent", json_object_new_boolean(p->deadline_spent));
-    put_int(o, "seen", p->row->inbox_seq);
-    if (p->state_changed)
+    put(o, "deadline_spent", json_object_new_boolean(p->outcome.deadline_spent));
+    put_int(o, "seen", p->claim.row->inbox_seq);
+    if (p->state.changed)
         put_state(o, p);
 }
 
 static void put_timers(json_object *o, const cb_process *p)
 {
-    put_text(o, "wake", wake_names[p->wake]);
-    if (p->retry_ms > 0)
-        put_int(o, "retry_ms", p->retry_ms);
-    else if (p->retry_at > 0)
-        put_int(o, "retry_at_ms", p->retry_at);
-    if (p->timeout_ms > 0)
-        put_int(o, "timeout_ms", p->timeout_ms);
-    else if (p->timeout_at > 0)
-        put_int(o, "timeout_at_ms", p->timeout_at);
+    put_text(o, "wake", wake_names[p->outcome.timers.wake]);
+    if (p->outcome.timers.retry_ms > 0)
+        put_int(o, "retry_ms", p->outcome.timers.retry_ms);
+    else if (p->outcome.timers.retry_at > 0)
+        put_int(o, "retry_at_ms", p->outcome.timers.retry_at);
+    if (p->outcome.timers.timeout_ms > 0)
+        put_int(o, "timeout_ms", p->outcome.timers.timeout_ms);
+    else if (p->outcome.timers.timeout_at > 0)
+        put_int(o, "timeout_at_ms", p->outcome.timers.timeout_at);
 }
 
 static json_object *dirty_records(const cb_process *p)
 {
     json_object *list = json_object_new_array();
 
-    for (size_t i = 0; list && i < p->n_records; i++) {
-        if (p->records[i].dirty)
-            json_object_array_add(list, record_write(&p->records[i]));
+    for (size_t i = 0; list && i < p->history.n; i++) {
+        if (p->history.records[i].dirty)
+            json_object_array_add(list, record_write(&p->history.records[i]));
     }
     return list;
 }
@@ -102,9 +102,9 @@ static json_object *consumed_items(const cb_process *p)
 {
     json_object *list = json_object_new_array();
 
-    for (size_t i = 0; list && i < p->n_inbox; i++) {
-        if (p->inbox[i].consumed)
-            json_object_array_add(list, json_object_new_int(p->inbox[i].seq));
+    for (size_t i = 0; list && i < p->inbox.n; i++) {
+        if (p->inbox.items[i].consumed)
+            json_object_array_add(list, json_object_new_int(p->inbox.items[i].seq));
     }
     return list;
 }
@@ -125,18 +125,19 @@ static bool put_lists(json_object *o, const cb_process *p)
         put_list(o, "records", records);
     if (consumed)
         put_list(o, "consumed", consumed);
-    put_list(o, "commands", json_object_get(p->commands));
-    put_list(o, "cancels", json_object_get(p->cancels));
-    put_list(o, "events", json_object_get(p->events));
+    put_list(o, "commands", json_object_get(p->outcome.commands));
+    put_list(o, "cancels", json_object_get(p->outcome.cancels));
+    put_list(o, "events", json_object_get(p->outcome.events));
     return records && consumed;
 }
 
 /* The caller's, or longer if the step that begins may take longer and nobody renews it meanwhile. */
 static double lease_seconds(const cb_process *p)
 {
-    double least = p->host->lease_seconds;
+    double least = p->claim.host->lease_seconds;
 
-    return p->step_seconds > least && !p->host->renews ? p->step_seconds : least;
+    return p->outcome.step_seconds > least && !p->claim.host->renews ? p->outcome.step_seconds
+                                                                     : least;
 }
 
 bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
@@ -150,44 +151,47 @@ bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
     put_timers(o, p);
     if (checkpoint)
         put(o, "checkpoint", json_object_new_boolean(true));
-    if (checkpoint && p->host->lease_seconds > 0)
+    if (checkpoint && p->claim.host->lease_seconds > 0)
         put(o, "vt_seconds", json_object_new_double(lease_seconds(p)));
     if (put_lists(o, p))
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-    free(p->item);
-    p->item = text ? strdup(text) : NULL;
-    *ret = (cb_process_settlement){ .process_id = p->row->process_id, .item = p->item };
-    return p->item != NULL;
+    free(p->outcome.item);
+    p->outcome.item = text ? strdup(text) : NULL;
+    *ret =
+        (cb_process_settlement){ .process_id = p->claim.row->process_id, .item = p->outcome.item };
+    return p->outcome.item != NULL;
 }
 
 /* What was in the settlement is known to the database now. */
 static void settled(cb_process *p)
 {
-    p->settle_no++;
-    p->n_settled = p->n_records;
-    p->state_changed = false;
-    for (size_t i = 0; i < p->n_records; i++) {
-        p->records[i].dirty = false;
-        p->records[i].timeout_ms = 0;
-        p->records[i].untimed = false;
+    p->outcome.settle_no++;
+    p->history.n_settled = p->history.n;
+    p->state.changed = false;
+    for (size_t i = 0; i < p->history.n; i++) {
+        p->history.records[i].dirty = false;
+        p->history.records[i].timeout_ms = 0;
+        p->history.records[i].untimed = false;
     }
     size_t left = 0;
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        if (!p->inbox[i].consumed)
-            p->inbox[left++] = p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        if (!p->inbox.items[i].consumed)
+            p->inbox.items[left++] = p->inbox.items[i];
     }
-    p->n_inbox = left;
-    json_object_array_del_idx(p->commands, 0, json_object_array_length(p->commands));
-    json_object_array_del_idx(p->cancels, 0, json_object_array_length(p->cancels));
-    json_object_array_del_idx(p->events, 0, json_object_array_length(p->events));
+    p->inbox.n = left;
+    json_object_array_del_idx(p->outcome.commands, 0,
+                              json_object_array_length(p->outcome.commands));
+    json_object_array_del_idx(p->outcome.cancels, 0, json_object_array_length(p->outcome.cancels));
+    json_object_array_del_idx(p->outcome.events, 0, json_object_array_length(p->outcome.events));
 }
 
 bool run_checkpoint(cb_process *p)
 {
     cb_process_settlement settlement;
 
-    if (!item_make(p, true, &settlement) || !p->host->checkpoint(p->host_arg, &settlement)) {
-        p->left = LEFT_LOST;
+    if (!item_make(p, true, &settlement) ||
+        !p->claim.host->checkpoint(p->claim.host_arg, &settlement)) {
+        p->replay.left = LEFT_LOST;
         return false;
     }
     settled(p);

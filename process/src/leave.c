@@ -79,8 +79,8 @@ void leaving_done(leaving *l)
 
 void leaving_tell(cb_process *p)
 {
-    record_set_text(&p->error_code, p->leaving.code);
-    record_set_text(&p->error_message, p->leaving.message);
+    record_set_text(&p->outcome.error_code, p->leaving.code);
+    record_set_text(&p->outcome.error_message, p->leaving.message);
 }
 
 void leave_begin(cb_process *p, leaving_way way, process_status end, const char *code,
@@ -92,7 +92,7 @@ void leave_begin(cb_process *p, leaving_way way, process_status end, const char 
     record_set_text(&l.message, message);
     leaving_done(&p->leaving);
     p->leaving = l;
-    p->left = NOT_LEFT;
+    p->replay.left = NOT_LEFT;
     leave_go_on(p);
 }
 
@@ -122,7 +122,7 @@ static void wait_for_outcome(cb_process *p, record *r)
     }
     if (r->timeout_at == 0)
         record_set_timeout(r, outcome_wait_ms);
-    p->status = type_reply_status(p->type->type);
+    p->outcome.status = type_reply_status(run_type(p));
     leaving_tell(p);
     run_wait_for(p, r);
 }
@@ -194,8 +194,8 @@ static bool keep_overrides(cb_process *p)
 {
     cb_error e;
 
-    for (size_t i = 0; i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (r->kind == KIND_OPERATOR && r->patch && !state_override(p, r->patch, &e)) {
             run_park(p, PARKED_PERMANENT_FAILURE, "the overrides do not fit the state: %s",
                      e.message);
@@ -230,24 +230,24 @@ static bool rebuild(cb_process *p)
     if (!undo && !has_final_reply(p, open))
         return true;
     run_execute(p, REBUILD);
-    if (p->left == LEFT_LOST || (undo && p->left == LEFT_PARKED))
+    if (p->replay.left == LEFT_LOST || (undo && p->replay.left == LEFT_PARKED))
         return false;
     if (undo)
         return true;
     /* Its end does not depend on the code: what that says now is no reason to stay. */
-    if (p->left == LEFT_PARKED && is_out(open))
+    if (p->replay.left == LEFT_PARKED && is_out(open))
         end_by_reply(p, open);
-    if (p->left == LEFT_PARKED && !run_latest_state(p, &e))
+    if (p->replay.left == LEFT_PARKED && !run_latest_state(p, &e))
         return false;
-    p->left = NOT_LEFT;
+    p->replay.left = NOT_LEFT;
     return keep_overrides(p);
 }
 
 /* It ends before everything is paid: nobody waits for the reply of a compensation any more. */
 static void abandon_payments(cb_process *p)
 {
-    for (size_t i = 0; i < p->n_records; i++) {
-        record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        record *r = &p->history.records[i];
         if (r->kind != KIND_COMPENSATION || !record_is_open(r))
             continue;
         if (r->status == RECORD_WAITING)
@@ -259,13 +259,13 @@ static void abandon_payments(cb_process *p)
 
 static void finish(cb_process *p)
 {
-    const cb_process_type *type = p->type->type;
+    const cb_process_type *type = run_type(p);
     process_status end = p->leaving.end;
 
-    p->left = NOT_LEFT;
+    p->replay.left = NOT_LEFT;
     abandon_payments(p);
     responses_take(p, 0);
-    p->state_changed = true;
+    p->state.changed = true;
     leaving_tell(p);
     if (end == STATUS_COMPLETED)
         run_hook(p, "on_completed", type->on_completed);
@@ -276,11 +276,11 @@ static void finish(cb_process *p)
 
 void leave_go_on(cb_process *p)
 {
-    p->deadline_spent = true; /* it is on its way already: nothing is to wake it for that */
+    p->outcome.deadline_spent = true; /* it is on its way already: nothing is to wake it for that */
     if (!rebuild(p))
         return;
-    p->left = NOT_LEFT;
-    p->state_changed = true;
+    p->replay.left = NOT_LEFT;
+    p->state.changed = true;
     if (!outcome_is_known(p, run_open_record(p)) || !abandon(p, run_open_record(p)))
         return;
     if (p->leaving.way == LEAVING_TO_COMPENSATE)
@@ -293,11 +293,11 @@ void leave_for_deadline(cb_process *p)
 {
     static const char text[] = "the deadline has passed";
     const char *code = parking_code_names[PARKED_DEADLINE_EXCEEDED];
-    cb_deadline_action action = type_deadline_action(p->type, p->state);
+    cb_deadline_action action = type_deadline_action(p->claim.type, p->state.now);
 
-    p->deadline_spent = true;
-    p->left = NOT_LEFT;
-    run_event(p, "DEADLINE_EXCEEDED", p->step, NULL);
+    p->outcome.deadline_spent = true;
+    p->replay.left = NOT_LEFT;
+    run_event(p, "DEADLINE_EXCEEDED", p->outcome.step, NULL);
     if (action == CB_DEADLINE_COMPENSATE)
         leave_begin(p, LEAVING_TO_COMPENSATE, STATUS_COMPENSATED, code, text, false);
     else if (action == CB_DEADLINE_FAIL)

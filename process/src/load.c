@@ -21,18 +21,23 @@ int64_t clock_ms(void)
 
 int64_t run_now_ms(const cb_process *p)
 {
-    return p->row->now_ms + (clock_ms() - p->began_ms);
+    return p->claim.row->now_ms + (clock_ms() - p->claim.began_ms);
 }
 
 bool run_is_overdue(const cb_process *p)
 {
-    return p->row->deadline_ms > 0 && !p->row->deadline_spent && !p->deadline_spent &&
-           run_now_ms(p) >= p->row->deadline_ms;
+    return p->claim.row->deadline_ms > 0 && !p->claim.row->deadline_spent &&
+           !p->outcome.deadline_spent && run_now_ms(p) >= p->claim.row->deadline_ms;
+}
+
+bool run_is_lost(const cb_process *p)
+{
+    return p->claim.host->is_lost && p->claim.host->is_lost(p->claim.host_arg);
 }
 
 bool run_is_stopping(const cb_process *p)
 {
-    return p->host->is_stopping && p->host->is_stopping(p->host_arg);
+    return p->claim.host->is_stopping && p->claim.host->is_stopping(p->claim.host_arg);
 }
 
 static json_object *parse(const char *text)
@@ -53,49 +58,52 @@ static json_object *parse_array(const char *text)
     return json_object_is_type(o, json_type_array) ? json_object_take(&o) : NULL;
 }
 
+/* ---- what the row has ---- */
+
 static bool load_records(cb_process *p, cb_error *e)
 {
-    OWNED(json_object) history = parse_array(p->row->history);
+    OWNED(json_object) history = parse_array(p->claim.row->history);
     size_t n = history ? json_object_array_length(history) : 0;
 
     if (!history)
         return cb_fail(e, CB_INVALID_DATA, "its history does not parse");
-    p->room = n + 16;
-    p->records = calloc(p->room, sizeof *p->records);
-    if (!p->records)
+    p->history.room = n + 16;
+    p->history.records = calloc(p->history.room, sizeof *p->history.records);
+    if (!p->history.records)
         return cb_fail(e, CB_MEMORY, "no memory for %zu records", n);
     for (size_t i = 0; i < n; i++) {
-        bool fine = record_read(json_object_array_get_idx(history, i), (int)i + 1, &p->records[i]);
-        p->n_records = i + 1; /* also a broken one is to be freed */
+        bool fine =
+            record_read(json_object_array_get_idx(history, i), (int)i + 1, &p->history.records[i]);
+        p->history.n = i + 1; /* also a broken one is to be freed */
         if (!fine)
             return cb_fail(e, CB_INVALID_DATA, "record %zu of its history is not one of ours",
                            i + 1);
     }
-    p->n_settled = n;
+    p->history.n_settled = n;
     return true;
 }
 
 static bool load_inbox(cb_process *p, const char *text, cb_error *e)
 {
-    p->inbox_json = text ? parse_array(text) : NULL;
-    size_t n = p->inbox_json ? json_object_array_length(p->inbox_json) : 0;
-    p->inbox = calloc(n + 1, sizeof *p->inbox);
+    p->inbox.json = text ? parse_array(text) : NULL;
+    size_t n = p->inbox.json ? json_object_array_length(p->inbox.json) : 0;
+    p->inbox.items = calloc(n + 1, sizeof *p->inbox.items);
 
-    if (!p->inbox_json || !p->inbox)
+    if (!p->inbox.json || !p->inbox.items)
         return cb_fail(e, CB_INVALID_DATA, "its inbox does not parse");
-    for (; p->n_inbox < n; p->n_inbox++) {
-        if (!inbox_read(json_object_array_get_idx(p->inbox_json, p->n_inbox),
-                        &p->inbox[p->n_inbox]))
+    for (; p->inbox.n < n; p->inbox.n++) {
+        if (!inbox_read(json_object_array_get_idx(p->inbox.json, p->inbox.n),
+                        &p->inbox.items[p->inbox.n]))
             return cb_fail(e, CB_INVALID_DATA, "item %zu of its inbox is not one of ours",
-                           p->n_inbox + 1);
+                           p->inbox.n + 1);
     }
     return true;
 }
 
 static bool load_leaving(cb_process *p, cb_error *e)
 {
-    OWNED(json_object) from = p->row->leaving ? parse(p->row->leaving) : NULL;
-    bool fine = leaving_read(from, &p->leaving) && (from || !p->row->leaving);
+    OWNED(json_object) from = p->claim.row->leaving ? parse(p->claim.row->leaving) : NULL;
+    bool fine = leaving_read(from, &p->leaving) && (from || !p->claim.row->leaving);
 
     return fine || cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
 }
@@ -104,7 +112,7 @@ static bool load_leaving(cb_process *p, cb_error *e)
 static void load_decisions(cb_process *p)
 {
     cb_error ignored;
-    char *decisions = size_decisions(p->row->inbox);
+    char *decisions = size_decisions(p->claim.row->inbox);
 
     (void)!load_leaving(p, &ignored);
     (void)!load_inbox(p, decisions, &ignored);
@@ -117,53 +125,54 @@ static bool read_state(const cb_process *p, const char *text, void *to, json_obj
 {
     OWNED(json_object) json = parse(text);
 
-    return json ? cb_fields_read(p->type->type->state, to, json, unknown, e)
+    return json ? cb_fields_read(run_type(p)->state, to, json, unknown, e)
                 : cb_fail(e, CB_INVALID_DATA, "its state does not parse");
 }
 
 /* The two structs come once a type and serve all runs of it. */
 static bool make_states(cb_process *p, cb_error *e)
 {
-    const cb_fields *fields = p->type->type->state;
+    const cb_fields *fields = run_type(p)->state;
 
-    p->state = cb_fields_new(fields);
-    p->base = cb_fields_new(fields);
-    return (p->state && p->base) || cb_fail(e, CB_MEMORY, "no memory for its state");
+    p->state.now = cb_fields_new(fields);
+    p->state.recorded = cb_fields_new(fields);
+    return (p->state.now && p->state.recorded) || cb_fail(e, CB_MEMORY, "no memory for its state");
 }
 
 bool run_latest_state(cb_process *p, cb_error *e)
 {
-    json_object_put(p->unknown);
-    p->unknown = NULL;
-    if (!read_state(p, p->row->state, p->state, &p->unknown, e))
+    json_object_put(p->state.unknown);
+    p->state.unknown = NULL;
+    if (!read_state(p, p->claim.row->state, p->state.now, &p->state.unknown, e))
         return false;
-    return cb_fields_copy(p->type->type->state, p->base, p->state) ||
+    return cb_fields_copy(run_type(p)->state, p->state.recorded, p->state.now) ||
            cb_fail(e, CB_MEMORY, "no memory for its state");
 }
 
 bool run_first_state(cb_process *p, cb_error *e)
 {
-    return read_state(p, p->row->initial_state, p->state, NULL, e);
+    return read_state(p, p->claim.row->initial_state, p->state.now, NULL, e);
 }
 
 bool run_load(cb_process *p, cb_error *e)
 {
-    p->status = process_status_named(p->row->status);
-    p->phase = name_index(p->row->phase, process_phase_names, PHASES) == PHASE_COMPENSATING
-                   ? PHASE_COMPENSATING
-                   : PHASE_FORWARD;
-    p->settle_no = p->row->settle_no;
-    p->commands = json_object_new_array();
-    p->cancels = json_object_new_array();
-    p->events = json_object_new_array();
-    if (!p->commands || !p->cancels || !p->events)
+    p->outcome.status = process_status_named(p->claim.row->status);
+    p->outcome.phase =
+        name_index(p->claim.row->phase, process_phase_names, PHASES) == PHASE_COMPENSATING
+            ? PHASE_COMPENSATING
+            : PHASE_FORWARD;
+    p->outcome.settle_no = p->claim.row->settle_no;
+    p->outcome.commands = json_object_new_array();
+    p->outcome.cancels = json_object_new_array();
+    p->outcome.events = json_object_new_array();
+    if (!p->outcome.commands || !p->outcome.cancels || !p->outcome.events)
         return cb_fail(e, CB_MEMORY, "no memory for a run");
-    if (!record_set_text(&p->step, p->row->current_step) ||
-        !record_set_text(&p->wait, p->row->current_wait) ||
-        !record_set_text(&p->error_code, p->row->error_code) ||
-        !record_set_text(&p->error_message, p->row->error_message))
+    if (!record_set_text(&p->outcome.step, p->claim.row->current_step) ||
+        !record_set_text(&p->outcome.wait, p->claim.row->current_wait) ||
+        !record_set_text(&p->outcome.error_code, p->claim.row->error_code) ||
+        !record_set_text(&p->outcome.error_message, p->claim.row->error_message))
         return cb_fail(e, CB_MEMORY, "no memory for a run");
-    if (!size_is_loadable(p->row, e)) {
+    if (!size_is_loadable(p->claim.row, e)) {
         load_decisions(p);
         return false;
     }
@@ -171,65 +180,57 @@ bool run_load(cb_process *p, cb_error *e)
     /* These first, and both: a decision about what cannot be read must be found and answered, and where it
      * leaves to must stay. */
     cb_error second;
-    bool inbox = load_inbox(p, p->row->inbox, e), leaves = load_leaving(p, inbox ? e : &second);
+    bool inbox = load_inbox(p, p->claim.row->inbox, e),
+         leaves = load_leaving(p, inbox ? e : &second);
     return inbox && leaves && make_states(p, e) && load_records(p, e) && run_latest_state(p, e);
-}
-
-static void free_texts(cb_process *p)
-{
-    free(p->step);
-    free(p->wait);
-    free(p->error_code);
-    free(p->error_message);
-    free(p->stray);
-    free(p->item);
 }
 
 void run_clear(cb_process *p)
 {
-    const cb_process_types *types = p->types;
-
-    if (p->type) {
-        cb_fields_free(p->type->type->state, p->state);
-        cb_fields_free(p->type->type->state, p->base);
+    if (p->claim.type) {
+        cb_fields_free(run_type(p)->state, p->state.now);
+        cb_fields_free(run_type(p)->state, p->state.recorded);
     }
-    for (size_t i = 0; i < p->n_records; i++)
-        record_done(&p->records[i]);
-    free(p->records);
-    free(p->inbox);
-    free(p->owed);
-    names_done(&p->called);
-    json_object_put(p->unknown);
-    json_object_put(p->inbox_json);
+    json_object_put(p->state.unknown);
+    for (size_t i = 0; i < p->history.n; i++)
+        record_done(&p->history.records[i]);
+    free(p->history.records);
+    free(p->inbox.items);
+    json_object_put(p->inbox.json);
+    free(p->replay.compensations.items);
+    names_done(&p->replay.called);
+    json_object_put(p->replay.failure);
     leaving_done(&p->leaving);
-    json_object_put(p->failure);
-    json_object_put(p->commands);
-    json_object_put(p->cancels);
-    json_object_put(p->events);
-    free_texts(p);
-    *p = (cb_process){ .types = types };
+    outcome_done(&p->outcome);
+    p->claim = (run_claim){ 0 };
+    p->state = (run_state){ 0 };
+    p->size = (run_size){ 0 };
+    p->history = (run_history){ 0 };
+    p->inbox = (run_inbox){ 0 };
+    p->replay = (run_replay){ 0 };
+    p->figures = (run_figures){ 0 };
 }
 
 record *run_append(cb_process *p, record_kind kind, const char *name)
 {
-    if (p->n_records == p->room) {
-        record *more = realloc(p->records, 2 * p->room * sizeof *more);
+    if (p->history.n == p->history.room) {
+        record *more = realloc(p->history.records, 2 * p->history.room * sizeof *more);
         if (!more)
             return NULL;
-        p->records = more;
-        p->room *= 2;
+        p->history.records = more;
+        p->history.room *= 2;
     }
-    record *r = &p->records[p->n_records];
-    *r = (record){ .ordinal = (int)p->n_records + 1, .kind = kind, .took_ms = -1, .dirty = true };
+    record *r = &p->history.records[p->history.n];
+    *r = (record){ .ordinal = (int)p->history.n + 1, .kind = kind, .took_ms = -1, .dirty = true };
     if (!record_set_text(&r->name, name))
         return NULL;
-    p->n_records++;
+    p->history.n++;
     return r;
 }
 
 record *run_at(cb_process *p, int ordinal)
 {
-    return &p->records[ordinal - 1];
+    return &p->history.records[ordinal - 1];
 }
 
 static bool is_call(const record *r)
@@ -239,8 +240,8 @@ static bool is_call(const record *r)
 
 record *run_open_record(cb_process *p)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        record *r = &p->history.records[i - 1];
         if (is_call(r))
             return record_is_open(r) ? r : NULL;
     }

@@ -14,7 +14,7 @@ enum {
 
 static const cb_process_manager *manager_of(const cb_process *p)
 {
-    return p->type->type->manager;
+    return run_type(p)->manager;
 }
 
 static const cb_manager_step *step_at(const cb_process *p, int step)
@@ -34,7 +34,7 @@ static json_object *build(cb_process *p, int step, cb_error *e)
     void *request = cb_fields_new(fields);
     if (!request)
         cb_fail(e, CB_MEMORY, "no memory");
-    else if (manager_of(p)->build_command(step, p->state, request) &&
+    else if (manager_of(p)->build_command(step, p->state.now, request) &&
              cb_fields_valid(fields, request, e))
         data = cb_fields_write(fields, request);
     cb_fields_free(fields, request);
@@ -72,10 +72,10 @@ static bool update(cb_process *p, int step, json_object *from, cb_error *e)
         return true;
     if (fields && !(reply = read_reply(fields, from, e)))
         return false;
-    bool taken = m->update_state(step, p->state, reply);
+    bool taken = m->update_state(step, p->state.now, reply);
     if (fields)
         cb_fields_free(fields, reply);
-    return taken && cb_fields_valid(p->type->type->state, p->state, e);
+    return taken && cb_fields_valid(run_type(p)->state, p->state.now, e);
 }
 
 /* ---- steps that send a command ---- */
@@ -130,7 +130,7 @@ static command_call call_of(const cb_process *p, int step, const char *name)
         .form = &by_table,
         .step = step,
         .options = {
-            .domain = s->domain ? s->domain : p->type->type->domain,
+            .domain = s->domain ? s->domain : run_type(p)->domain,
             .command_type = s->command_type,
             .timeout_seconds = s->timeout_seconds,
             .max_attempts = s->max_attempts,
@@ -208,8 +208,8 @@ bool manager_accepts(cb_process *p, const inbox_item *item, record *r)
 /* A response is taken by one wait, whose record says which. */
 static bool is_taken(const cb_process *p, int response)
 {
-    for (size_t i = 0; i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (r->kind == KIND_WAIT && r->status == RECORD_COMPLETED && r->during == response)
             return true;
     }
@@ -222,8 +222,8 @@ static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
 {
     const char *name = step_at(p, c->step)->response;
 
-    for (size_t i = 0; i < p->n_records; i++) {
-        record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        record *r = &p->history.records[i];
         cb_error e = { .message = "update_state() did not take it" };
         if (r->kind != KIND_RESPONSE || r->status != RECORD_COMPLETED ||
             strcmp(r->name, name) != 0 || is_taken(p, r->ordinal))
@@ -266,8 +266,8 @@ static bool ask_manager(cb_process *p, int step, json_object *failure, int *next
         return true;
     }
     whereabouts was = function_enter(p, step_at(p, step)->name);
-    *next = manager_of(p)->on_failure(step, p->state, &view);
-    return !function_return(p, was) && cb_fields_valid(p->type->type->state, p->state, &e);
+    *next = manager_of(p)->on_failure(step, p->state.now, &view);
+    return !function_return(p, was) && cb_fields_valid(run_type(p)->state, p->state.now, &e);
 }
 
 verdict manager_judges(cb_process *p, int step, json_object *failure)
@@ -301,7 +301,7 @@ bool manager_takes(cb_process *p, int step, json_object *failure)
 /* Where the manager goes from the failure it has taken, as it is recorded. False: parked. */
 static bool decided(cb_process *p, int *next)
 {
-    const char *name = failure_text(p->failure, "next");
+    const char *name = failure_text(p->replay.failure, "next");
 
     for (size_t i = 0; name && i < CB_COUNT(decisions); i++) {
         if (strcmp(decisions[i].name, name) == 0) {
@@ -330,21 +330,21 @@ static cb_flow create(cb_process *p)
     at = call_enter(p, KIND_STEP, manager_creation, &r);
     if (at == PASSED || at == REFUSED)
         return at == PASSED ? CB_NEXT : CB_LEAVE;
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_STEP, manager_creation);
     if (!r)
         return CB_LEAVE;
     r->attempts++;
-    p->steps++;
-    if (manager_of(p)->create_state(p->state) && call_complete(p, r))
+    p->figures.steps++;
+    if (manager_of(p)->create_state(p->state.now) && call_complete(p, r))
         return CB_NEXT;
     state_restore(p);
-    record_set_text(&p->step, r->name);
-    if (!p->left)
+    record_set_text(&p->outcome.step, r->name);
+    if (!p->replay.left)
         run_park(p, PARKED_PERMANENT_FAILURE,
                  "create_state() does not take what the process was started with");
-    refuse(r, parking_code_names[PARKED_PERMANENT_FAILURE], p->error_message);
+    refuse(r, parking_code_names[PARKED_PERMANENT_FAILURE], p->outcome.error_message);
     return CB_LEAVE;
 }
 
@@ -381,10 +381,10 @@ static cb_flow fail(cb_process *p, int before)
 
     snprintf(message, sizeof message, "the process is to be undone%s%s",
              before ? " after step " : "", before ? m->steps[before].name : "");
-    if (p->failure)
-        return cb_business_failure(p, p->caught.code, "%s", p->caught.message);
+    if (p->replay.failure)
+        return cb_business_failure(p, p->replay.caught.code, "%s", p->replay.caught.message);
     if (m->undo_code)
-        code = m->undo_code(before, p->state, message, sizeof message);
+        code = m->undo_code(before, p->state.now, message, sizeof message);
     return cb_business_failure(p, code, "%s", message);
 }
 
@@ -394,8 +394,8 @@ static json_object *answer_to(cb_process *p, int step, int times)
     char name[LONGEST_NAME];
 
     name_visit(step_at(p, step)->name, times, name);
-    for (size_t i = p->n_records; i > 0; i--) {
-        const record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        const record *r = &p->history.records[i - 1];
         if ((r->kind == KIND_COMMAND || r->kind == KIND_WAIT) && strcmp(r->name, name) == 0)
             return r->kind == KIND_WAIT && r->during > 0 ? run_at(p, r->during)->result : r->result;
     }
@@ -411,7 +411,7 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
     cb_error e;
 
     if (fields && !(reply = read_reply(fields, answer_to(p, step, times), &e))) {
-        if (p->purpose ==
+        if (p->replay.purpose ==
             REBUILD) { /* a success that came late and did not fit: it is undone all the same */
             call_leave(p, LEFT_FRONTIER);
             return false;
@@ -420,7 +420,7 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
                  m->steps[step].name, e.message);
         return false;
     }
-    *next = m->next_step_by(step, p->state, reply);
+    *next = m->next_step_by(step, p->state.now, reply);
     if (fields)
         cb_fields_free(fields, reply);
     return true;
@@ -429,11 +429,11 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
 /* Where to go behind a step. False: parked. */
 static bool find_next(cb_process *p, int step, int times, int *next)
 {
-    if (p->failure)
+    if (p->replay.failure)
         return decided(p, next);
     if (manager_of(p)->next_step_by)
         return next_by_answer(p, step, times, next);
-    *next = manager_of(p)->next_step(step, p->state);
+    *next = manager_of(p)->next_step(step, p->state.now);
     return true;
 }
 
@@ -443,7 +443,7 @@ static cb_flow walk(cb_process *p, int *visits)
     int step, before = 0;
 
     CB_DO(create(p));
-    for (step = m->first_step(p->state); step != CB_STEP_NONE;) {
+    for (step = m->first_step(p->state.now); step != CB_STEP_NONE;) {
         if (step == CB_STEP_UNDO)
             return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)

@@ -5,9 +5,9 @@
 /* False: refused by its function, or nobody takes it; the state is as before. */
 static bool response_apply(cb_process *p, const inbox_item *item, record *r)
 {
-    if (p->type->type->manager)
+    if (run_type(p)->manager)
         return manager_accepts(p, item, r); /* kept for its step */
-    cb_response_fn *take = type_response(p->type->type, item->name);
+    cb_response_fn *take = type_response(run_type(p), item->name);
 
     if (!take) {
         record_set_text(&r->error_code, "UNKNOWN_RESPONSE");
@@ -16,8 +16,8 @@ static bool response_apply(cb_process *p, const inbox_item *item, record *r)
     }
     cb_error e = { .message = "the response function did not take the payload" };
     whereabouts was = function_enter(p, r->name);
-    bool taken = take(p->state, item->payload);
-    if (!function_return(p, was) && taken && cb_fields_valid(p->type->type->state, p->state, &e))
+    bool taken = take(p->state.now, item->payload);
+    if (!function_return(p, was) && taken && cb_fields_valid(run_type(p)->state, p->state.now, &e))
         return true;
     state_restore(p);
     record_set_text(&r->error_code, "RESPONSE_REFUSED");
@@ -36,11 +36,11 @@ static bool response_skip(record *r)
 static void response_take(cb_process *p, inbox_item *item, int during, bool apply)
 {
     json_object *opening = state_take_changes(p);
-    record *r = p->left ? NULL : run_append(p, KIND_RESPONSE, item->name);
+    record *r = p->replay.left ? NULL : run_append(p, KIND_RESPONSE, item->name);
 
     if (!r) {
         json_object_put(opening);
-        if (!p->left)
+        if (!p->replay.left)
             run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
         return;
     }
@@ -52,35 +52,36 @@ static void response_take(cb_process *p, inbox_item *item, int during, bool appl
     bool applied = apply ? response_apply(p, item, r) : response_skip(r);
     r->status = applied ? RECORD_COMPLETED : RECORD_FAILED;
     r->patch = state_take_changes(p);
-    if (p->left) { /* parked: it is there for the retry */
+    if (p->replay.left) { /* parked: it is there for the retry */
         record_done(r);
-        p->n_records--;
+        p->history.n--;
         return;
     }
     item->consumed = true;
-    p->cursor = p->n_records;
+    p->replay.cursor = p->history.n;
 }
 
 void responses_take(cb_process *p, int during)
 {
-    p->responses_taken = true;
-    for (size_t i = 0; i < p->n_inbox && !p->left; i++) {
-        if (p->inbox[i].kind == INBOX_RESPONSE && !p->inbox[i].consumed)
-            response_take(p, &p->inbox[i], during, true);
+    p->inbox.responses_taken = true;
+    for (size_t i = 0; i < p->inbox.n && !p->replay.left; i++) {
+        if (p->inbox.items[i].kind == INBOX_RESPONSE && !p->inbox.items[i].consumed)
+            response_take(p, &p->inbox.items[i], during, true);
     }
 }
 
 void responses_take_late(cb_process *p, bool apply)
 {
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        inbox_item *item = &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        inbox_item *item = &p->inbox.items[i];
         if (item->kind != INBOX_RESPONSE || item->consumed)
             continue;
         response_take(p, item, 0, apply);
-        if (p->left) { /* it would make the process too large, which cannot be parked any more */
-            p->left = NOT_LEFT;
-            record_set_text(&p->error_code, p->row->error_code);
-            record_set_text(&p->error_message, p->row->error_message);
+        if (p->replay
+                .left) { /* it would make the process too large, which cannot be parked any more */
+            p->replay.left = NOT_LEFT;
+            record_set_text(&p->outcome.error_code, p->claim.row->error_code);
+            record_set_text(&p->outcome.error_message, p->claim.row->error_message);
             response_take(p, item, 0, false);
         }
         run_event(p, "LATE_ASYNC_RESPONSE", item->name, NULL);

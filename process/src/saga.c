@@ -9,24 +9,25 @@ void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_opt
 {
     if (!r->owes)
         return;
-    if (p->n_owed == p->owed_room) {
-        size_t room = p->owed_room ? 2 * p->owed_room : 16;
-        owed *more = realloc(p->owed, room * sizeof *more);
+    if (p->replay.compensations.n == p->replay.compensations.room) {
+        size_t room = p->replay.compensations.room ? 2 * p->replay.compensations.room : 16;
+        owed *more = realloc(p->replay.compensations.items, room * sizeof *more);
         if (!more) {
             run_park(p, PARKED_PERMANENT_FAILURE, "no memory for what it owes");
             return;
         }
-        p->owed = more;
-        p->owed_room = room;
+        p->replay.compensations.items = more;
+        p->replay.compensations.room = room;
     }
-    p->owed[p->n_owed++] = (owed){ r->ordinal, run, *options };
+    p->replay.compensations.items[p->replay.compensations.n++] =
+        (owed){ r->ordinal, run, *options };
 }
 
 static const owed *find_owed(const cb_process *p, int ordinal)
 {
-    for (size_t i = p->n_owed; i > 0; i--) {
-        if (p->owed[i - 1].ordinal == ordinal)
-            return &p->owed[i - 1];
+    for (size_t i = p->replay.compensations.n; i > 0; i--) {
+        if (p->replay.compensations.items[i - 1].ordinal == ordinal)
+            return &p->replay.compensations.items[i - 1];
     }
     return NULL;
 }
@@ -34,8 +35,8 @@ static const owed *find_owed(const cb_process *p, int ordinal)
 /* The compensation of a record, begun or done; NULL: not begun. */
 static record *payment_of(cb_process *p, int ordinal)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        record *r = &p->history.records[i - 1];
         if (r->kind == KIND_COMPENSATION && r->during == ordinal)
             return r;
     }
@@ -45,8 +46,8 @@ static record *payment_of(cb_process *p, int ordinal)
 /* The compensation that was begun and has no end: its ordinal, or 0. */
 static int open_payment(const cb_process *p)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        const record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        const record *r = &p->history.records[i - 1];
         if (r->kind == KIND_COMPENSATION)
             return record_is_open(r) ? r->ordinal : 0;
     }
@@ -55,8 +56,8 @@ static int open_payment(const cb_process *p)
 
 static record *last_unpaid(cb_process *p)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        record *r = &p->history.records[i - 1];
         if (!r->owes || r->status != RECORD_COMPLETED || r->kind == KIND_COMPENSATION)
             continue;
         const record *payment = payment_of(p, r->ordinal);
@@ -76,8 +77,8 @@ bool saga_agrees(cb_process *p)
 {
     size_t owing = 0;
 
-    for (size_t i = 0; i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (!r->owes || r->kind == KIND_COMPENSATION || r->status != RECORD_COMPLETED)
             continue;
         const owed *o = find_owed(p, r->ordinal);
@@ -89,9 +90,10 @@ bool saga_agrees(cb_process *p)
         }
         owing++;
     }
-    if (owing != p->n_owed) {
+    if (owing != p->replay.compensations.n) {
         run_park(p, PARKED_NON_DETERMINISTIC,
-                 "the code would undo %zu records, but %zu owe something", p->n_owed, owing);
+                 "the code would undo %zu records, but %zu owe something",
+                 p->replay.compensations.n, owing);
         return false;
     }
     return true;
@@ -99,7 +101,7 @@ bool saga_agrees(cb_process *p)
 
 static cb_flow failed(cb_process *p, const record *payment, const char *why)
 {
-    record_set_text(&p->step, payment->name);
+    record_set_text(&p->outcome.step, payment->name);
     return run_park(p, PARKED_COMPENSATION_FAILED, "the compensation of '%s' failed: %s: %s",
                     payment->name, payment->error_code ? payment->error_code : "",
                     payment->error_message ? payment->error_message : why);
@@ -125,15 +127,15 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
     case TRIED_DONE:
         return true;
     case TRIED_AGAIN:
-        p->wake = WAKE_TIMERS;
-        record_set_text(&p->step, payment->name);
+        p->outcome.timers.wake = WAKE_TIMERS;
+        record_set_text(&p->outcome.step, payment->name);
         return false;
     case TRIED_YIELDED:
-        p->retry_ms = run_is_stopping(p) ? 0 : step_pause_ms;
-        p->wake = p->retry_ms ? WAKE_TIMERS : WAKE_NOW;
+        p->outcome.timers.retry_ms = run_is_stopping(p) ? 0 : step_pause_ms;
+        p->outcome.timers.wake = p->outcome.timers.retry_ms ? WAKE_TIMERS : WAKE_NOW;
         return false;
     case TRIED_LOST:
-        p->left = LEFT_LOST;
+        p->replay.left = LEFT_LOST;
         return false;
     case TRIED_DECLINED:
     case TRIED_EXHAUSTED:
@@ -150,7 +152,7 @@ static bool pay_inline(cb_process *p, record *payment, const owed *o)
 static void wait_for_payment(cb_process *p, const record *payment)
 {
     run_wait_for(p, payment);
-    p->status = STATUS_COMPENSATING;
+    p->outcome.status = STATUS_COMPENSATING;
 }
 
 /* What a record owes, member by member; 0 for a number that was not said. */
@@ -228,7 +230,7 @@ static bool pay_by_command(cb_process *p, record *payment, const record *r)
     if (final && reply->outcome == REPLY_SUCCESS) {
         json_object_put(payment->result);
         payment->result = json_object_get(reply_result(reply));
-        if (p->type->type->manager)
+        if (run_type(p)->manager)
             manager_take_undone(p, r->owes, payment->result);
         if (!call_complete(p, payment)) {
             record_drop_result(payment); /* parked; the reply is there for the retry */
@@ -271,22 +273,22 @@ void saga_go_on(cb_process *p)
 {
     record *r;
 
-    p->phase = PHASE_COMPENSATING;
-    p->status = STATUS_COMPENSATING;
-    p->left = NOT_LEFT;
-    p->retry_ms = p->retry_at = 0;
+    p->outcome.phase = PHASE_COMPENSATING;
+    p->outcome.status = STATUS_COMPENSATING;
+    p->replay.left = NOT_LEFT;
+    p->outcome.timers.retry_ms = p->outcome.timers.retry_at = 0;
     leaving_tell(p);
-    record_set_text(&p->wait, NULL);
+    record_set_text(&p->outcome.wait, NULL);
     if (!saga_agrees(p))
         return;
     responses_take(p, open_payment(p));
-    while (!p->left && (r = last_unpaid(p))) {
+    while (!p->replay.left && (r = last_unpaid(p))) {
         if (!pay(p, r))
             return;
     }
-    if (p->left)
+    if (p->replay.left)
         return;
-    const cb_process_type *type = p->type->type;
+    const cb_process_type *type = run_type(p);
     bool canceled = p->leaving.end == STATUS_CANCELED;
     run_hook(p, canceled ? "on_canceled" : "on_compensated",
              canceled ? type->on_canceled : type->on_compensated);

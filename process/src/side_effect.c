@@ -35,7 +35,7 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
         *ret = r->result;
         return CB_NEXT;
     }
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_SIDE_EFFECT, name);
     if (!r)

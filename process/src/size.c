@@ -144,35 +144,35 @@ static size_t text_bytes(json_object *value)
 
 void size_begin(cb_process *p)
 {
-    const cb_process_row *row = p->row;
+    const cb_process_row *row = p->claim.row;
 
-    p->state_bytes = strlen(row->state);
-    p->content_bytes =
-        p->state_bytes + strlen(row->initial_state) + strlen(row->history) + strlen(row->inbox);
+    p->size.state = strlen(row->state);
+    p->size.content =
+        p->size.state + strlen(row->initial_state) + strlen(row->history) + strlen(row->inbox);
 }
 
 static size_t state_limit(const cb_process *p)
 {
-    return (size_t)p->row->content_limit / STATE_SHARE;
+    return (size_t)p->claim.row->content_limit / STATE_SHARE;
 }
 
 /* The state as it is, told exactly. */
 bool size_state_fits(cb_process *p)
 {
-    OWNED(json_object) state = cb_fields_write(p->type->type->state, p->state);
+    OWNED(json_object) state = cb_fields_write(run_type(p)->state, p->state.now);
 
-    p->state_bytes = text_bytes(state) + text_bytes(p->unknown);
-    return p->state_bytes <= state_limit(p);
+    p->size.state = text_bytes(state) + text_bytes(p->state.unknown);
+    return p->size.state <= state_limit(p);
 }
 
 bool size_add_changes(cb_process *p, json_object *changes)
 {
     size_t bytes = text_bytes(changes);
 
-    p->state_bytes += bytes; /* at most: what it replaces is still counted */
-    if (p->state_bytes > state_limit(p) && !size_state_fits(p)) {
-        size_t has = p->state_bytes;
-        p->state_bytes = 0; /* what it goes back to fits */
+    p->size.state += bytes; /* at most: what it replaces is still counted */
+    if (p->size.state > state_limit(p) && !size_state_fits(p)) {
+        size_t has = p->size.state;
+        p->size.state = 0; /* what it goes back to fits */
         state_restore(p);
         run_park(p, PARKED_PROCESS_TOO_LARGE,
                  "its state would have %zu bytes, and may have %zu: keep large things elsewhere "
@@ -185,14 +185,14 @@ bool size_add_changes(cb_process *p, json_object *changes)
 
 bool size_add(cb_process *p, size_t bytes)
 {
-    p->content_bytes += bytes;
-    if (p->content_bytes <= (size_t)p->row->content_limit)
+    p->size.content += bytes;
+    if (p->size.content <= (size_t)p->claim.row->content_limit)
         return true;
     state_restore(p);
     run_park(p, PARKED_PROCESS_TOO_LARGE,
              "it would hold %zu bytes of states, records and responses, and may hold %lld "
              "(content_limit of its domain): make fewer or smaller records, or several processes",
-             p->content_bytes, (long long)p->row->content_limit);
+             p->size.content, (long long)p->claim.row->content_limit);
     return false;
 }
 

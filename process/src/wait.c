@@ -28,7 +28,7 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
         return failure_pass(p, r, &by);
     if (at == REFUSED)
         return CB_LEAVE;
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_WAIT, c->name);
     if (!r)
@@ -39,7 +39,7 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
         run_waited(p, r);
         return CB_NEXT;
     }
-    if (p->left)
+    if (p->replay.left)
         return CB_LEAVE;
     r->status = RECORD_WAITING;
     if (r->timeout_at > 0 && run_now_ms(p) >= r->timeout_at) {
@@ -47,8 +47,9 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
         return timed_out(p, r, &by);
     }
     if (r->timeout_at == 0)
-        record_set_timeout(r, c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->type));
-    p->status = STATUS_WAITING_FOR_ASYNC;
+        record_set_timeout(r,
+                           c->timeout_ms > 0 ? c->timeout_ms : type_wait_timeout_ms(p->claim.type));
+    p->outcome.status = STATUS_WAITING_FOR_ASYNC;
     run_wait_for(p, r);
     return call_leave(p, LEFT_WAITING);
 }
@@ -57,11 +58,12 @@ cb_flow wait_step(cb_process *p, const wait_call *c)
 static bool condition_holds(cb_process *p, const wait_call *c, record *r)
 {
     whereabouts was = function_enter(p, r->name);
-    bool yes = c->condition(p->state);
+    bool yes = c->condition(p->state.now);
 
     if (!function_return(p, was))
         return yes;
-    run_park(p, PARKED_PERMANENT_FAILURE, "wait '%s': %s", c->name, p->stray ? p->stray : "");
+    run_park(p, PARKED_PERMANENT_FAILURE, "wait '%s': %s", c->name,
+             p->guard.stray ? p->guard.stray : "");
     return false;
 }
 
