@@ -86,6 +86,10 @@ typedef struct {
     const cb_run_host *host;
     void *host_arg;
     int64_t began_ms; /* our clock */
+    parking_code unreadable_code;
+    const char *unreadable; /* why its row could not be loaded; NULL: it was */
+    inbox_item
+        *request; /* an operator's; NULL: none. Until the first checkpoint, which moves the inbox */
 } run_claim;
 
 typedef struct {
@@ -212,12 +216,22 @@ bool run_first_state(cb_process *p, cb_error *e);
 record *run_append(cb_process *p, record_kind kind, const char *name);
 /* The record that waits, is being tried or has failed: the frontier. NULL: none. */
 record *run_open_record(cb_process *p);
+/* The last one that waits for the reply to its command. NULL: none. */
+record *run_waiting_record(cb_process *p);
 record *run_at(cb_process *p, int ordinal);
 
 /* ---- decide.c ---- */
+/* Does what the claim is about, until there is something to settle. */
 void run_decide(cb_process *p);
-/* Of a process that could not be loaded. */
-void run_decide_unreadable(cb_process *p, parking_code code, const char *why);
+
+/* ---- operator.c: claim.request ---- */
+bool operator_asks(const inbox_item *request, const char *key);
+/* The request as a record. NULL without memory. */
+record *operator_record(cb_process *p);
+/* False: it does not go on, but is to be settled. */
+bool operator_retries(cb_process *p);
+bool operator_cancels(cb_process *p);
+bool operator_completes(cb_process *p);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -279,6 +293,8 @@ void run_wait_for(cb_process *p, const record *r);
 /* What it waited for has come: tells for how long it has, once. */
 void run_waited(cb_process *p, record *r);
 void run_end(cb_process *p, process_status status);
+/* As it was: nothing but what is already noted changes. Returns true. */
+bool run_stay(cb_process *p);
 /* Calls a hook of the type (NULL: none). One that spoils the state has changed and sent nothing. */
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook);
 
@@ -420,8 +436,12 @@ void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
 /* Gives up going forward. Copies code and message. */
 void leave_begin(cb_process *p, leaving_way way, process_status end, const char *code,
                  const char *message, bool forced);
-void leave_go_on(cb_process *p);
-void leave_for_deadline(cb_process *p);
+/* What its deadline asks for. False: it stays, parked. */
+bool leave_for_deadline(cb_process *p);
+/* The way out, in this order. False: it goes no further now. */
+bool leave_rebuild(cb_process *p);
+bool leave_learn_outcome(cb_process *p);
+bool leave_finish(cb_process *p); /* LEAVING_TO_END */
 /* From the JSON of a row (NULL: it does not leave); false for what is not one of ours. */
 bool leaving_read(json_object *from, leaving *to);
 /* The caller owns it; NULL: nothing to be stored. */
@@ -434,7 +454,8 @@ void leaving_tell(cb_process *p);
 void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
 /* Whether what execute() has registered is what the records owe; parks when not. */
 bool saga_agrees(cb_process *p);
-void saga_go_on(cb_process *p);
+/* Always true: what becomes of it is to be settled. */
+bool saga_go_on(cb_process *p);
 
 /* ---- item.c ---- */
 /* The settlement of what is not settled yet. False without memory. */

@@ -93,7 +93,6 @@ void leave_begin(cb_process *p, leaving_way way, process_status end, const char 
     leaving_done(&p->leaving);
     p->leaving = l;
     p->replay.left = NOT_LEFT;
-    leave_go_on(p);
 }
 
 /* ---- a command that is out ---- */
@@ -220,7 +219,7 @@ static void end_by_reply(cb_process *p, record *r)
     command_consume(p, r);
 }
 
-/* Learns from the code what is owed, and has it take a reply that has come. False: parked. */
+/* Learns from the code what is to be undone, and has it take a reply that has come. */
 static bool rebuild(cb_process *p)
 {
     record *open = run_open_record(p);
@@ -257,7 +256,7 @@ static void abandon_payments(cb_process *p)
     }
 }
 
-static void finish(cb_process *p)
+bool leave_finish(cb_process *p)
 {
     const cb_process_type *type = run_type(p);
     process_status end = p->leaving.end;
@@ -272,24 +271,25 @@ static void finish(cb_process *p)
     else if (end == STATUS_CANCELED)
         run_hook(p, "on_canceled", type->on_canceled);
     run_end(p, end);
+    return true;
 }
 
-void leave_go_on(cb_process *p)
+bool leave_rebuild(cb_process *p)
 {
     p->outcome.deadline_spent = true; /* it is on its way already: nothing is to wake it for that */
     if (!rebuild(p))
-        return;
+        return false;
     p->replay.left = NOT_LEFT;
     p->state.changed = true;
-    if (!outcome_is_known(p, run_open_record(p)) || !abandon(p, run_open_record(p)))
-        return;
-    if (p->leaving.way == LEAVING_TO_COMPENSATE)
-        saga_go_on(p);
-    else
-        finish(p);
+    return true;
 }
 
-void leave_for_deadline(cb_process *p)
+bool leave_learn_outcome(cb_process *p)
+{
+    return outcome_is_known(p, run_open_record(p)) && abandon(p, run_open_record(p));
+}
+
+bool leave_for_deadline(cb_process *p)
 {
     static const char text[] = "the deadline has passed";
     const char *code = parking_code_names[PARKED_DEADLINE_EXCEEDED];
@@ -304,4 +304,5 @@ void leave_for_deadline(cb_process *p)
         leave_begin(p, LEAVING_TO_END, STATUS_FAILED, code, text, false);
     else
         run_park(p, PARKED_DEADLINE_EXCEEDED, "%s", text);
+    return p->replay.left == NOT_LEFT;
 }

@@ -233,6 +233,16 @@ record *run_at(cb_process *p, int ordinal)
     return &p->history.records[ordinal - 1];
 }
 
+record *run_waiting_record(cb_process *p)
+{
+    for (size_t i = p->history.n; i > 0; i--) {
+        record *r = &p->history.records[i - 1];
+        if (r->status == RECORD_WAITING && r->command_id.text[0])
+            return r;
+    }
+    return NULL;
+}
+
 static bool is_call(const record *r)
 {
     return r->kind != KIND_RESPONSE && r->kind != KIND_OPERATOR && r->kind != KIND_COMPENSATION;

@@ -158,6 +158,19 @@ void run_end(cb_process *p, process_status status)
     p->outcome.timers = (run_timers){ .wake = WAKE_NEVER };
 }
 
+bool run_stay(cb_process *p)
+{
+    const cb_process_row *row = p->claim.row;
+    process_status status = process_status_named(row->status);
+    bool sleeps = status == STATUS_WAITING_FOR_TSQ || process_status_is_end(status);
+
+    p->outcome.status = status;
+    p->outcome.timers.retry_at = row->retry_ms;
+    p->outcome.timers.timeout_at = row->wait_timeout_ms;
+    p->outcome.timers.wake = sleeps ? WAKE_NEVER : WAKE_TIMERS;
+    return true;
+}
+
 cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ...)
 {
     va_list args;

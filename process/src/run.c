@@ -68,12 +68,12 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     *result = (cb_run_result){ .lost = true };
     if (!begin(p, row, host, arg, &e))
         return;
-    if (!run_load(p, &e))
-        run_decide_unreadable(
-            p, e.code == CB_PAYLOAD_TOO_LARGE ? PARKED_PROCESS_TOO_LARGE : PARKED_PERMANENT_FAILURE,
-            e.message);
-    else
-        run_decide(p);
+    if (!run_load(p, &e)) {
+        p->claim.unreadable = e.message;
+        p->claim.unreadable_code =
+            e.code == CB_PAYLOAD_TOO_LARGE ? PARKED_PROCESS_TOO_LARGE : PARKED_PERMANENT_FAILURE;
+    }
+    run_decide(p);
     if (p->replay.left != LEFT_LOST)
         result->lost = !item_make(p, false, &result->settlement);
     result->status = process_status_names[p->outcome.status];
@@ -87,6 +87,7 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     p->guard.stray_told = true;
     atomic_store(&p->guard.from_abroad, false);
     p->claim.row = NULL; /* borrowed for the call */
+    p->claim.unreadable = NULL;
 }
 
 void cb_run_forget(cb_run *run)

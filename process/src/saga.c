@@ -269,7 +269,7 @@ static bool pay(cb_process *p, record *r)
                         : pay_by_command(p, payment, r);
 }
 
-void saga_go_on(cb_process *p)
+bool saga_go_on(cb_process *p)
 {
     record *r;
 
@@ -280,17 +280,18 @@ void saga_go_on(cb_process *p)
     leaving_tell(p);
     record_set_text(&p->outcome.wait, NULL);
     if (!saga_agrees(p))
-        return;
+        return true;
     responses_take(p, open_payment(p));
     while (!p->replay.left && (r = last_unpaid(p))) {
         if (!pay(p, r))
-            return;
+            return true;
     }
     if (p->replay.left)
-        return;
+        return true;
     const cb_process_type *type = run_type(p);
     bool canceled = p->leaving.end == STATUS_CANCELED;
     run_hook(p, canceled ? "on_canceled" : "on_compensated",
              canceled ? type->on_canceled : type->on_compensated);
     run_end(p, canceled ? STATUS_CANCELED : STATUS_COMPENSATED);
+    return true;
 }
