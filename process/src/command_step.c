@@ -62,10 +62,10 @@ static bool is_undone(const command_call *c)
     return c->options.compensate || c->options.compensate_command;
 }
 
-static void register_owed(cb_process *p, const record *r, const command_call *c)
+static void register_compensation(cb_process *p, const record *r, const command_call *c)
 {
     if (is_undone(c))
-        saga_owe(p, r, c->options.compensate, &(cb_step_options){ 0 });
+        compensation_register(p, r, c->options.compensate, &(cb_step_options){ 0 });
 }
 
 /* The code cannot take what has come: the record stays open and the reply where it is, for better code. */
@@ -89,17 +89,17 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
         if (p->replay.purpose != REBUILD)
             return not_taken(p, r, "its result is not what the code takes", &e);
     }
-    OWNED(json_object) owes = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
-    if (is_undone(c) && !owes)
+    OWNED(json_object) undo = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
+    if (is_undone(c) && !undo)
         return not_taken(p, r, "what undoes it cannot be built", &e);
-    if ((owes && !size_add_value(p, owes)) || !call_complete(p, r)) {
+    if ((undo && !size_add_value(p, undo)) || !call_complete(p, r)) {
         record_drop_result(r); /* parked; the reply is there for the retry */
         return CB_LEAVE;
     }
-    r->owes = json_object_take(&owes);
+    r->compensation = json_object_take(&undo);
     run_waited(p, r);
     command_consume(p, r);
-    register_owed(p, r, c);
+    register_compensation(p, r, c);
     return p->replay.left ? CB_LEAVE : CB_NEXT;
 }
 
@@ -331,7 +331,7 @@ cb_flow command_step(cb_process *p, command_call *c)
         return CB_LEAVE;
     if (at == PASSED) {
         catcher by = catcher_of(c);
-        register_owed(p, r, c);
+        register_compensation(p, r, c);
         return failure_pass(p, r, &by);
     }
     command_route(p, c);
@@ -380,24 +380,24 @@ static json_object *undo_by_function(cb_process *p, const command_call *c, const
 {
     (void)e;
     const cb_command_options *o = &c->options;
-    json_object *owes = json_object_new_object(), *data;
+    json_object *undo = json_object_new_object(), *data;
 
-    if (!owes || o->compensate) {
-        if (owes)
-            put(owes, "inline", json_object_new_boolean(true));
-        return owes;
+    if (!undo || o->compensate) {
+        if (undo)
+            put(undo, "inline", json_object_new_boolean(true));
+        return undo;
     }
     data = o->compensate_request ? build(p, o->compensate_request, c->name)
            : json_object_is_type(r->result, json_type_object) ? json_object_get(r->result)
                                                               : json_object_new_object();
     if (!data) {
-        json_object_put(owes);
+        json_object_put(undo);
         return NULL;
     }
-    put_text(owes, "domain", r->domain);
-    put_text(owes, "command_type", o->compensate_command);
-    put(owes, "data", data);
-    return owes;
+    put_text(undo, "domain", r->domain);
+    put_text(undo, "command_type", o->compensate_command);
+    put(undo, "data", data);
+    return undo;
 }
 
 cb_flow cb_command_step_with(cb_process *p, const char *name, const cb_command_options *options)

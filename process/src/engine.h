@@ -12,7 +12,7 @@
  * manager.c  execute() of a type that is a machine of steps: makes the same calls
  * failure.c  what failed and was caught: recorded, and given to the code again
  * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
- * saga.c     undoing in reverse order what the records owe
+ * compensation.c   undoing in reverse order what has completed
  * item.c     what the run came to, as one JSON object for settle_processes
  *
  * A run belongs to one thread. */
@@ -39,8 +39,8 @@ typedef enum {
 /* What execute() is run for. */
 typedef enum {
     FORWARD, /* to go on */
-    REBUILD, /* to learn what is owed: passes records, takes a command's final reply, runs no step */
-    CHECK,   /* to compare code and records, nothing else */
+    REBUILD, /* to learn what is to be undone: passes records, takes a command's final reply, runs no step */
+    CHECK, /* to compare code and records, nothing else */
 } purpose;
 
 /* Why execute() was left before its end. */
@@ -62,12 +62,17 @@ typedef enum {
     WAKE_NOW
 } wake;
 
-/* Something that execute() has registered to be undone. */
+/* How a record is undone that execute() has passed. */
 typedef struct {
     int ordinal;
     cb_step_fn *run; /* NULL: by a command */
     cb_step_options options;
-} owed;
+} compensation_call;
+
+typedef struct {
+    compensation_call *items;
+    size_t n, room;
+} compensation_list;
 
 /* Where a process goes that does not go forward any more. JSON in its row. */
 typedef struct {
@@ -125,10 +130,7 @@ typedef struct {
     departure left;
     size_t cursor; /* the next record to be passed */
     names called;
-    struct {
-        owed *items;
-        size_t n, room;
-    } compensations;      /* that it has registered */
+    compensation_list compensations; /* that it has registered */
     json_object *failure; /* of the last call, if the code has taken it; NULL: it has not failed */
     cb_caught caught;     /* the same for the code: borrows from it */
 } run_replay;
@@ -392,7 +394,7 @@ typedef struct command_call command_call;
 typedef struct {
     json_object *(*request)(cb_process *p, const command_call *c, cb_error *e);
     bool (*take)(cb_process *p, const command_call *c, json_object *result, cb_error *e);
-    /* What the record owes, now that the result is taken. */
+    /* What undoes it, now that the result is taken. */
     json_object *(*undo)(cb_process *p, const command_call *c, const record *r, cb_error *e);
 } command_form;
 
@@ -430,7 +432,7 @@ verdict manager_judges(cb_process *p, int step, json_object *failure);
 /* Takes it into the state, and into the failure where to go from there. False: parked. */
 bool manager_takes(cb_process *p, int step, json_object *failure);
 /* A compensation has succeeded: its step takes the reply into the state, if it does. */
-void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
+void manager_take_undone(cb_process *p, json_object *compensation, json_object *result);
 
 /* ---- leave.c ---- */
 /* Gives up going forward. Copies code and message. */
@@ -450,12 +452,13 @@ void leaving_done(leaving *l);
 /* The error of a process on its way out is why it leaves. */
 void leaving_tell(cb_process *p);
 
-/* ---- saga.c ---- */
-void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
-/* Whether what execute() has registered is what the records owe; parks when not. */
-bool saga_agrees(cb_process *p);
-/* Always true: what becomes of it is to be settled. */
-bool saga_go_on(cb_process *p);
+/* ---- compensation.c ---- */
+void compensation_register(cb_process *p, const record *r, cb_step_fn *run,
+                           const cb_step_options *options);
+/* Whether what execute() has registered is what the records have; parks when not. */
+bool compensations_agree(cb_process *p);
+/* LEAVING_TO_COMPENSATE; false: not all is undone yet. */
+bool run_compensate(cb_process *p);
 
 /* ---- item.c ---- */
 /* The settlement of what is not settled yet. False without memory. */

@@ -242,8 +242,8 @@ static bool rebuild(cb_process *p)
     return keep_overrides(p);
 }
 
-/* It ends before everything is paid: nobody waits for the reply of a compensation any more. */
-static void abandon_payments(cb_process *p)
+/* It ends before everything is undone: nobody waits for the reply of a compensation any more. */
+static void abandon_compensations(cb_process *p)
 {
     for (size_t i = 0; i < p->history.n; i++) {
         record *r = &p->history.records[i];
@@ -262,7 +262,7 @@ bool leave_finish(cb_process *p)
     process_status end = p->leaving.end;
 
     p->replay.left = NOT_LEFT;
-    abandon_payments(p);
+    abandon_compensations(p);
     responses_take(p, 0);
     p->state.changed = true;
     leaving_tell(p);

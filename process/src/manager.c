@@ -93,30 +93,30 @@ static bool take(cb_process *p, const command_call *c, json_object *result, cb_e
 static command_call call_of(const cb_process *p, int step, const char *name);
 
 /* Built from the state as it is now that the step is done; with all that its command needs, so that nothing
- * has to be asked when it is paid. */
+ * has to be asked when it is undone. */
 static json_object *undo(cb_process *p, const command_call *c, const record *r, cb_error *e)
 {
     int by = step_at(p, c->step)->compensation;
     command_call u = call_of(p, by, step_at(p, by)->name);
-    json_object *data = build(p, by, e), *owes = data ? json_object_new_object() : NULL;
+    json_object *data = build(p, by, e), *compensation = data ? json_object_new_object() : NULL;
 
     (void)r;
     command_route(p, &u);
-    if (!owes) {
+    if (!compensation) {
         json_object_put(data);
         return NULL;
     }
-    put_text(owes, "step", u.name);
-    put_text(owes, "domain", u.options.domain);
-    put_text(owes, "command_type", u.options.command_type);
-    put(owes, "data", data);
+    put_text(compensation, "step", u.name);
+    put_text(compensation, "domain", u.options.domain);
+    put_text(compensation, "command_type", u.options.command_type);
+    put(compensation, "data", data);
     if (u.options.max_attempts > 0)
-        put_int(owes, "max_attempts", u.options.max_attempts);
+        put_int(compensation, "max_attempts", u.options.max_attempts);
     if (u.options.timeout_seconds > 0)
-        put_int(owes, "timeout_seconds", u.options.timeout_seconds);
+        put_int(compensation, "timeout_seconds", u.options.timeout_seconds);
     if (u.options.wait_timeout_ms > 0)
-        put_int(owes, "wait_timeout_ms", u.options.wait_timeout_ms);
-    return owes;
+        put_int(compensation, "wait_timeout_ms", u.options.wait_timeout_ms);
+    return compensation;
 }
 
 static command_call call_of(const cb_process *p, int step, const char *name)
@@ -154,12 +154,12 @@ static int step_named(const cb_process *p, const char *name)
 }
 
 /* Undone is undone: what the reply says cannot change that. */
-void manager_take_undone(cb_process *p, json_object *owes, json_object *result)
+void manager_take_undone(cb_process *p, json_object *compensation, json_object *result)
 {
     json_object *name = NULL;
     cb_error e;
 
-    json_object_object_get_ex(owes, "step", &name);
+    json_object_object_get_ex(compensation, "step", &name);
     int step = step_named(p, json_object_get_string(name));
     if (step && !update(p, step, result, &e))
         state_restore(p);

@@ -67,7 +67,7 @@ void record_done(record *r)
     json_object_put(r->result);
     json_object_put(r->opening);
     json_object_put(r->patch);
-    json_object_put(r->owes);
+    json_object_put(r->compensation);
     *r = (record){ 0 };
 }
 
@@ -151,7 +151,7 @@ bool record_read(json_object *from, int ordinal, record *to)
     to->result = json_object_get(column(from, CB_RECORD_RESULT));
     to->opening = json_object_get(column(from, CB_RECORD_OPENING));
     to->patch = json_object_get(column(from, CB_RECORD_PATCH));
-    to->owes = json_object_get(column(from, CB_RECORD_OWES));
+    to->compensation = json_object_get(column(from, CB_RECORD_OWES));
     return true;
 }
 
@@ -214,7 +214,7 @@ json_object *record_write(const record *r)
     put_shared(o, "result", r->result);
     put_shared(o, "opening", r->opening);
     put_shared(o, "patch", r->patch);
-    put_shared(o, "owes", r->owes);
+    put_shared(o, "owes", r->compensation);
     if (r->in_doubt)
         put(o, "in_doubt", json_object_new_boolean(true));
     if (!record_is_open(r) || r->status == RECORD_FAILED)

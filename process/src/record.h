@@ -54,7 +54,7 @@ typedef struct {
     int attempts;
     int max_attempts; /* to be told with the next settle, 0: leave it */
     int send_no;
-    int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it pays; 0: none */
+    int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it undoes; 0: none */
     cb_uuid command_id;  /* "" for none */
     cb_uuid response_id; /* likewise */
     char *domain, *command_type;
@@ -63,7 +63,8 @@ typedef struct {
     bool untimed;       /* … or to be taken away by it */
     double took_ms;     /* < 0: none */
     char *error_code, *error_message;
-    json_object *result, *opening, *patch, *owes;
+    json_object *result, *opening, *patch;
+    json_object *compensation; /* what undoes it: {"inline"} or a command; NULL: nothing does */
     bool in_doubt; /* of a step: an attempt may have succeeded, and none has for certain */
     int64_t since; /* moment from which it has waited, 0: it has not */
     command_status command_status;

@@ -103,7 +103,7 @@ bool cb_run_replay(cb_run *run, const cb_process_row *row, cb_error *e)
     if (!begin(p, row, &nobody, NULL, e) || !run_load(p, e))
         return false;
     run_execute(p, CHECK);
-    bool agrees = p->replay.left != LEFT_PARKED && saga_agrees(p);
+    bool agrees = p->replay.left != LEFT_PARKED && compensations_agree(p);
     p->claim.row = NULL;
     if (agrees)
         return true;

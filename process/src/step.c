@@ -286,10 +286,10 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
     switch (how) {
     case TRIED_DONE:
         if (options->compensate) {
-            r->owes = json_object_new_object();
-            put(r->owes, "inline", json_object_new_boolean(true));
+            r->compensation = json_object_new_object();
+            put(r->compensation, "inline", json_object_new_boolean(true));
         }
-        saga_owe(p, r, options->compensate, options);
+        compensation_register(p, r, options->compensate, options);
         return p->replay.left ? CB_LEAVE : CB_NEXT;
     case TRIED_AGAIN:
         run_fail_text(p, r->error_code, "step '%s': %s", r->name,
@@ -323,7 +323,7 @@ cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *opt
 
     switch (call_enter(p, KIND_STEP, name, &r)) {
     case PASSED:
-        saga_owe(p, r, options->compensate, options);
+        compensation_register(p, r, options->compensate, options);
         return failure_pass(p, r, &(catcher){ .kinds = options->catch });
     case REFUSED:
         return CB_LEAVE;
