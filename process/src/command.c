@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 /* The reason of a cancel that the runtime itself asked for: no decision of anybody's. */
 static const char our_cancel[] = "commandbus: its process does not wait for it any more";

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
-#include "size.h"
+#include "process_run.h"
 
 void command_route(const cb_process *p, command_call *c)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 void compensation_register(cb_process *p, const record *r, cb_step_fn *run,
                            const cb_step_options *options)

@@ -1,7 +1,7 @@
 /* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and what has
  * arrived, so that a process woken for nothing goes back to sleep as it was. */
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     MOST_UNSETTLED_CLAIMS = 10

@@ -6,8 +6,8 @@
  * never taken. */
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 static const struct {
     cb_failure_kind kind;

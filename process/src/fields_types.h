@@ -2,7 +2,8 @@
  *
  * fields.c, fields_read.c   tables: the loops over their fields, and nested structs, which are the same loops
  * fields_list.c             lists: the loop over their items
- * fields_*.c                the other types */
+ * date.c, money.c           dates, moments, amounts, decimals
+ * fields_types.c            the other types, and the table of all */
 #ifndef PROCESS_FIELDS_TYPES_H
 #define PROCESS_FIELDS_TYPES_H
 
@@ -96,24 +97,10 @@ void field_list_drop(const cb_field *field, void *member);
 const char *field_list_write(field_place *at, const void *member, json_object **ret);
 const char *field_list_read(field_place *at, json_object *value, void *member);
 
-/* ---- the other types that own memory ---- */
-bool field_text_equal(const cb_field *field, const void *a, const void *b);
-bool field_text_copy(const cb_field *field, void *to, const void *from);
-void field_text_drop(const cb_field *field, void *member);
-const char *field_text_write(field_place *at, const void *member, json_object **ret);
-const char *field_text_read(field_place *at, json_object *value, void *member);
-
-bool field_json_equal(const cb_field *field, const void *a, const void *b);
-bool field_json_copy(const cb_field *field, void *to, const void *from);
-void field_json_drop(const cb_field *field, void *member);
-const char *field_json_write(field_place *at, const void *member, json_object **ret);
-const char *field_json_read(field_place *at, json_object *value, void *member);
-/* A copy of a value that can be kept at this depth. */
+/* A copy of a JSON value that can be kept at this depth. */
 const char *field_json_keep(json_object *value, int depth, json_object **ret);
 
-/* ---- the others that have a file ---- */
-const char *field_double_write(field_place *at, const void *member, json_object **ret);
-const char *field_double_read(field_place *at, json_object *value, void *member);
+/* ---- dates and moments: date.c; amounts: money.c ---- */
 const char *field_time_write(field_place *at, const void *member, json_object **ret);
 const char *field_time_read(field_place *at, json_object *value, void *member);
 const char *field_date_write(field_place *at, const void *member, json_object **ret);

@@ -3,8 +3,8 @@
  * success is recorded and undone like any other. */
 #include <stdlib.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 /* ---- where it leaves to, in its row ---- */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     LONGEST_NAME = 128, /* of a step, with the number of its visit */

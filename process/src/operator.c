@@ -1,6 +1,6 @@
 /* Operators' decisions about a parked process: retry, cancel, complete. Each is a record, with what the
  * operator was told when it was made. */
-#include "engine.h"
+#include "process_run.h"
 
 bool operator_asks(const inbox_item *request, const char *key)
 {

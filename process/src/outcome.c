@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "fields_types.h"
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     LONGEST_ERROR = 1000

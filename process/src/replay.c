@@ -3,14 +3,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "fields_types.h"
 #include "json_build.h"
-#include "size.h"
+#include "process_run.h"
 
 enum {
     MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
 };
+
+/* ---- names that were called: open addressing, at most half full ---- */
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h;
+}
+
+/* Where the name is, or would be. */
+static const char **name_place(const name_set *set, const char *name)
+{
+    size_t i = name_hash(name) & (set->room - 1);
+
+    while (set->slots[i] && strcmp(set->slots[i], name) != 0)
+        i = (i + 1) & (set->room - 1);
+    return &set->slots[i];
+}
+
+static bool name_set_grow(name_set *set)
+{
+    name_set bigger = { .room = set->room ? 2 * set->room : 32, .n = set->n };
+
+    bigger.slots = calloc(bigger.room, sizeof *bigger.slots);
+    if (!bigger.slots)
+        return false;
+    for (size_t i = 0; i < set->room; i++) {
+        if (set->slots[i])
+            *name_place(&bigger, set->slots[i]) = set->slots[i];
+    }
+    free(set->slots);
+    *set = bigger;
+    return true;
+}
+
+static bool name_set_has(const name_set *set, const char *name)
+{
+    return set->n > 0 && *name_place(set, name);
+}
+
+/* One that is not there yet. False without memory. */
+static bool name_set_add(name_set *set, const char *name)
+{
+    if (2 * set->n >= set->room && !name_set_grow(set))
+        return false;
+    *name_place(set, name) = name;
+    set->n++;
+    return true;
+}
+
+static void name_set_clear(name_set *set)
+{
+    if (set->n > 0)
+        memset(set->slots, 0, set->room * sizeof *set->slots);
+    set->n = 0;
+}
 
 /* ---- records ---- */
 
@@ -136,7 +194,7 @@ static bool is_named(cb_process *p, const char *name)
                  name ? name : "");
         return false;
     }
-    if (names_has(&p->replay.called, name)) {
+    if (name_set_has(&p->replay.called, name)) {
         run_park(p, PARKED_PERMANENT_FAILURE,
                  "'%s' was called twice: names are unique within a process", name);
         return false;
@@ -146,7 +204,7 @@ static bool is_named(cb_process *p, const char *name)
 
 static bool remember(cb_process *p, const record *r)
 {
-    if (names_add(&p->replay.called, r->name))
+    if (name_set_add(&p->replay.called, r->name))
         return true;
     run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its names");
     return false;
@@ -245,7 +303,7 @@ static bool start_over(cb_process *p)
 
     p->replay.cursor = p->replay.compensations.n = 0;
     p->replay.left = NOT_LEFT;
-    names_clear(&p->replay.called);
+    name_set_clear(&p->replay.called);
     failure_forget(p);
     if (!run_first_state(p, &e)) {
         run_park(p, PARKED_PERMANENT_FAILURE, "its first state cannot be read: %s", e.message);

@@ -1,13 +1,11 @@
 /* How much a run may hold: what its JSON takes in memory before it is read, what the state and the records
  * have come to while it runs. Beyond that a process is parked, so that no instance dies of it. */
-#include "size.h"
-
 #include <commandbus/json.h>
 #include <json-c/linkhash.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "process_run.h"
 
 enum {
     SMALL_TEXT = 16 * 1024, /* is not looked at: at worst it makes some megabytes */

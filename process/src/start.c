@@ -1,12 +1,13 @@
-/* Starting a process from a program: here and now, or left to the workers. */
+/* Starting processes from a program: one here and now, or left to the workers; or a batch. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <commandbus/run.h>
 
-#include "start.h"
+#include "types.h"
 
 static const double default_lease = 60;
 
@@ -93,7 +94,8 @@ static const char *run_here(const here *h, const cb_process_types *types, const 
     return result.status;
 }
 
-const type_entry *start_type(const cb_process_types *types, const char *name, cb_error *e)
+/* NULL with the reason when this program does not have the type. */
+static const type_entry *start_type(const cb_process_types *types, const char *name, cb_error *e)
 {
     const type_entry *entry = types_find(types, name);
 
@@ -102,7 +104,8 @@ const type_entry *start_type(const cb_process_types *types, const char *name, cb
     return entry;
 }
 
-json_object *start_state(const cb_process_type *type, const void *state, cb_error *e)
+/* The state as JSON, which the caller owns; NULL with the reason. */
+static json_object *start_state(const cb_process_type *type, const void *state, cb_error *e)
 {
     json_object *json = NULL;
 
@@ -113,8 +116,11 @@ json_object *start_state(const cb_process_type *type, const void *state, cb_erro
     return json;
 }
 
-bool start_registered(cb_db *db, const cb_process_types *types, const type_entry *entry,
-                      start_request *request, const void *what, cb_error *e)
+typedef bool start_request(cb_db *db, const void *what, cb_error *e);
+
+/* Makes the request; when nobody has registered the type yet, registers it and makes it again. */
+static bool start_registered(cb_db *db, const cb_process_types *types, const type_entry *entry,
+                             start_request *request, const void *what, cb_error *e)
 {
     cb_error why = { 0 };
 
@@ -198,4 +204,60 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
     if (status)
         *status = how;
     return true;
+}
+
+/* ---- a batch ---- */
+
+typedef struct {
+    const cb_start_batch_options *options;
+    json_object **json; /* owns the texts */
+    const char **states;
+    size_t n;
+    cb_uuid *id;
+} process_batch;
+
+#define OWNED_BATCH(name) __attribute__((cleanup(batch_done))) process_batch name
+
+static void batch_done(process_batch *b)
+{
+    for (size_t i = 0; b->json && i < b->n; i++)
+        json_object_put(b->json[i]);
+    free(b->json);
+    free(b->states);
+}
+
+static bool write_states(process_batch *b, const cb_process_type *type, const char *states,
+                         cb_error *e)
+{
+    b->json = calloc(b->n + 1, sizeof *b->json);
+    b->states = calloc(b->n + 1, sizeof *b->states);
+    if (!b->json || !b->states)
+        return cb_fail(e, CB_MEMORY, "no memory for the states");
+    for (size_t i = 0; i < b->n; i++) {
+        b->json[i] = start_state(type, states + i * type->state->size, e);
+        if (!b->json[i])
+            return cb_fail_while(e, "writing state %zu of %zu", i + 1, b->n);
+        b->states[i] = json_object_to_json_string_ext(b->json[i], JSON_C_TO_STRING_PLAIN);
+    }
+    return true;
+}
+
+static bool request_batch(cb_db *db, const void *what, cb_error *e)
+{
+    const process_batch *b = what;
+
+    return cb_start_batch(db, b->options, b->states, b->n, b->id, e);
+}
+
+bool cb_process_start_batch_with(cb_db *db, const cb_process_types *types, const char *type,
+                                 const void *states, size_t n,
+                                 const cb_start_batch_options *options, cb_uuid *id, cb_error *e)
+{
+    cb_start_batch_options named = options ? *options : (cb_start_batch_options){ 0 };
+    const type_entry *entry = start_type(types, type, e);
+
+    named.process_type = type;
+    OWNED_BATCH(b) = { .options = &named, .n = n, .id = id };
+    return entry && write_states(&b, entry->type, states, e) &&
+           start_registered(db, types, entry, request_batch, &b, e);
 }

@@ -4,8 +4,8 @@
 
 #include <json-c/json.h>
 
-#include "engine.h"
 #include "fields_types.h"
+#include "process_run.h"
 
 bool state_patch(cb_process *p, json_object *patch)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_retry_ms = 300000;
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 static const char *const wake_names[] = { "NEVER", "TIMERS", "NOW" };
 
@@ -140,7 +140,7 @@ static double lease_seconds(const cb_process *p)
                                                                      : least;
 }
 
-bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
+bool settlement_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
 {
     OWNED(json_object) o = json_object_new_object();
     const char *text = NULL;
@@ -189,7 +189,7 @@ bool run_checkpoint(cb_process *p)
 {
     cb_process_settlement settlement;
 
-    if (!item_make(p, true, &settlement) ||
+    if (!settlement_make(p, true, &settlement) ||
         !p->claim.host->checkpoint(p->claim.host_arg, &settlement)) {
         p->replay.left = LEFT_LOST;
         return false;

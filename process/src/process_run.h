@@ -1,32 +1,33 @@
 /* A run from inside: what its parts share.
  *
- *     load ─▶ decide ─▶ forward: execute() over the records ─▶ suspended, parked, done … ─▶ item
- *                  └──▶ leave: a command's outcome, then compensate or end ──────────────▶ item
+ *     load ─▶ decide ─▶ forward: execute() over the records ─▶ suspended, parked, done … ─▶ settle
+ *                  └──▶ leave: a command's outcome, then compensate or end ──────────────▶ settle
  *
- * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
- * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
- * state.c, response.c   what changed since the last record; what has arrived from outside
- * size.c     how much of all that a run may hold
- * step.c, wait.c, command_step.c, side_effect.c, change.c   the calls that execute() makes
- * command.c  commands of records: sending, replies
- * manager.c  execute() of a type that is a machine of steps: makes the same calls
- * failure.c  what failed and was caught: recorded, and given to the code again
- * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
- * compensation.c   undoing in reverse order what has completed
- * item.c     what the run came to, as one JSON object for settle_processes
+ * run.c           a claimed row in memory, and its records
+ * decide.c        what a claim may do next: one table of transitions
+ * operator.c      operators' decisions
+ * replay.c        execute() over the records: what is passed, where the frontier is, what diverges
+ * step.c, wait.c, command_step.c, side_effect.c   the calls that execute() makes
+ * manager.c       execute() of a type that is a machine of steps: makes the same calls
+ * state.c         what changed since the last record
+ * size.c          how much of all that a run may hold
+ * command.c       commands of records: sending, replies
+ * failure.c       what failed and was caught: recorded, and given to the code again
+ * leave.c         away from forward: the outcome of a command that is out, then on
+ * compensation.c  undoing what has completed, in reverse order
+ * outcome.c       how a run ends
+ * settlement.c    what the run came to, as one JSON object for settle_processes
  *
  * A run belongs to one thread. */
-#ifndef PROCESS_ENGINE_H
-#define PROCESS_ENGINE_H
+#ifndef PROCESS_RUN_H
+#define PROCESS_RUN_H
 
 #include <commandbus/host.h>
 #include <commandbus/run.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "names.h"
 #include "record.h"
-#include "size.h"
 #include "types.h"
 
 /* Where the code of the process is just now. */
@@ -61,6 +62,12 @@ typedef enum {
     WAKE_TIMERS,
     WAKE_NOW
 } wake;
+
+/* Borrows the names. */
+typedef struct {
+    const char **slots;
+    size_t room, n;
+} name_set;
 
 /* How a record is undone that execute() has passed. */
 typedef struct {
@@ -104,7 +111,7 @@ typedef struct {
     bool changed;         /* since the last settle */
 } run_state;
 
-/* In bytes of text, at most so many: see size.h. */
+/* In bytes of text, at most so many: see size.c. */
 typedef struct {
     size_t state;
     size_t content; /* all that the process holds */
@@ -129,7 +136,7 @@ typedef struct {
     purpose purpose;
     departure left;
     size_t cursor; /* the next record to be passed */
-    names called;
+    name_set called;
     compensation_list compensations; /* that it has registered */
     json_object *failure; /* of the last call, if the code has taken it; NULL: it has not failed */
     cb_caught caught;     /* the same for the code: borrows from it */
@@ -204,7 +211,7 @@ bool run_is_overdue(const cb_process *p); /* the deadline has passed and has had
 bool run_is_lost(const cb_process *p);
 bool run_is_stopping(const cb_process *p);
 
-/* ---- load.c ---- */
+/* ---- run.c ---- */
 /* False with a reason when the row cannot be understood. */
 bool run_load(cb_process *p, cb_error *e);
 /* Back to nothing; but what is known of misuse is kept. */
@@ -277,7 +284,30 @@ void state_restore(cb_process *p);
 /* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
 bool state_accept(cb_process *p);
 
-/* ---- response.c ---- */
+/* ---- size.c: the limit is the content_limit of its domain, in bytes of text, as the claimed row has it ---- */
+
+/* What a claim reads of each record beside its name and its values: measured_content() counts the same. */
+enum {
+    RECORD_BYTES = 200
+};
+
+/* Whether the row may be read at all; looks at its text only. */
+bool size_is_loadable(const cb_process_row *row, cb_error *e);
+/* Of an inbox that may not be read: the text of one with nothing but operators' decisions. The caller frees it;
+ * NULL without memory. */
+char *size_decisions(const char *inbox);
+
+/* Counts from what the row has. */
+void size_begin(cb_process *p);
+/* A record gets these changes of the state (NULL: none), a value, so many bytes. False: that is too much; then the
+ * state is what it was as of the last record, and the process is parked. */
+bool size_add_changes(cb_process *p, json_object *changes);
+bool size_add_value(cb_process *p, json_object *value);
+bool size_add(cb_process *p, size_t bytes);
+/* Whether the state as it is now is not too large. */
+bool size_state_fits(cb_process *p);
+
+/* ---- wait.c: responses ---- */
 /* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
 void responses_take(cb_process *p, int during);
 /* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
@@ -460,9 +490,9 @@ bool compensations_agree(cb_process *p);
 /* LEAVING_TO_COMPENSATE; false: not all is undone yet. */
 bool run_compensate(cb_process *p);
 
-/* ---- item.c ---- */
+/* ---- settlement.c ---- */
 /* The settlement of what is not settled yet. False without memory. */
-bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret);
+bool settlement_make(cb_process *p, bool checkpoint, cb_process_settlement *ret);
 /* Makes everything so far durable. False: lost. */
 bool run_checkpoint(cb_process *p);
 

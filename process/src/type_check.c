@@ -1,9 +1,41 @@
-/* Whether a manager is sound: found when a program starts, not when a process runs. */
+/* Whether a process type and its manager are sound: found when a program starts, not when a process runs. */
+#include <ctype.h>
 #include <string.h>
 
 #include "types.h"
 
 const char manager_creation[] = "create_state";
+
+/* A letter, then letters, digits, _ . -, 100 at most. */
+static bool type_is_name(const char *name)
+{
+    size_t n = name ? strlen(name) : 0;
+
+    if (n == 0 || n > 100 || !isalpha((unsigned char)name[0]))
+        return false;
+    for (size_t i = 1; i < n; i++) {
+        if (!isalnum((unsigned char)name[i]) && !strchr("_.-", name[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether each of `needs` (words, or NULL) is one of the fields. */
+static bool type_has_needs(const cb_fields *fields, const char *needs)
+{
+    for (const char *at = needs; at && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " "), i = 0;
+        while (fields && i < fields->n_fields &&
+               (strlen(fields->fields[i].name) != n || strncmp(fields->fields[i].name, at, n) != 0))
+            i++;
+        if (!fields || i == fields->n_fields)
+            return false;
+        at += n;
+    }
+    return true;
+}
+
+/* ---- managers ---- */
 
 typedef struct {
     const cb_process_type *type;
@@ -104,7 +136,7 @@ static bool check_step(const place *at, cb_error *e)
            check_compensation(at, e);
 }
 
-bool manager_check(const cb_process_type *type, cb_error *e)
+static bool manager_check(const cb_process_type *type, cb_error *e)
 {
     const cb_process_manager *m = type->manager;
 
@@ -129,4 +161,77 @@ bool manager_check(const cb_process_type *type, cb_error *e)
             return false;
     }
     return true;
+}
+
+/* ---- types ---- */
+
+static bool check_responses(const cb_process_type *type, cb_error *e)
+{
+    if (type->n_responses > 0 && !type->responses)
+        return cb_fail(e, CB_MISUSE, "process type '%s' lacks its responses", type->name);
+    for (size_t i = 0; i < type->n_responses; i++) {
+        const cb_response *r = &type->responses[i];
+        if (!r->name || !*r->name || !r->take)
+            return cb_fail(e, CB_MISUSE, "response %zu of process type '%s' lacks %s", i + 1,
+                           type->name, r->take ? "a name" : "a function");
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(type->responses[k].name, r->name) == 0)
+                return cb_fail(e, CB_MISUSE, "process type '%s' has response '%s' twice",
+                               type->name, r->name);
+        }
+    }
+    return true;
+}
+
+static bool check_payloads(const cb_process_type *type, cb_error *e)
+{
+    for (size_t i = 0; i < type->n_payloads; i++) {
+        const cb_response_payload *p = &type->payloads[i];
+        if (!p->response || !type_response(type, p->response) || !p->fields)
+            return cb_fail(e, CB_MISUSE, "payload %zu of process type '%s' lacks its %s", i + 1,
+                           type->name, p->fields ? "response" : "fields");
+        if (!cb_fields_check(p->fields, e))
+            return cb_fail_while(e, "checking response '%s' of process type '%s'", p->response,
+                                 type->name);
+        if (!type_has_needs(p->fields, p->needs))
+            return cb_fail(e, CB_MISUSE,
+                           "response '%s' of process type '%s' needs a field that it does not have",
+                           p->response, type->name);
+    }
+    return true;
+}
+
+static bool check_redact(const cb_process_type *type, cb_error *e)
+{
+    for (size_t i = 0; type->redact && type->redact[i]; i++) {
+        if (!*type->redact[i])
+            return cb_fail(e, CB_MISUSE, "process type '%s' redacts a field without a name",
+                           type->name);
+    }
+    return true;
+}
+
+bool type_check(const cb_process_type *type, cb_error *e)
+{
+    if (!type || !type_is_name(type->name))
+        return cb_fail(e, CB_MISUSE,
+                       "'%.100s' is no name of a process type: a letter first, then letters, "
+                       "digits, _ . -, 100 at most",
+                       type && type->name ? type->name : "");
+    if (!type->domain || !type->state || (!type->execute && !type->manager))
+        return cb_fail(e, CB_MISUSE, "process type '%s' lacks its %s", type->name,
+                       !type->domain  ? "domain"
+                       : !type->state ? "state (a field table)"
+                                      : "execute function or manager");
+    if (type->execute && type->manager)
+        return cb_fail(e, CB_MISUSE,
+                       "process type '%s' has both an execute function and a manager: choose one",
+                       type->name);
+    if (type->version < 0)
+        return cb_fail(e, CB_MISUSE, "process type '%s' has version %d: 1 or more", type->name,
+                       type->version);
+    if (!cb_fields_check(type->state, e))
+        return cb_fail_while(e, "checking the state of process type '%s'", type->name);
+    return check_redact(type, e) && check_responses(type, e) && check_payloads(type, e) &&
+           (!type->manager || manager_check(type, e));
 }
