@@ -64,13 +64,7 @@ const char *field_read(field_place *at, const cb_field *field, json_object *valu
 /* NULL when the table has none of this name. */
 const cb_field *field_named(const cb_fields *fields, const char *name);
 
-/* ---- tables: what the functions of fields.h do, one level of it ---- */
-bool fields_equal(const cb_fields *fields, const void *a, const void *b);
-void fields_drop(const cb_fields *fields, void *record);
-/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may
- * be half read. */
-const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
-                               bool patch, void *record);
+/* ---- what is wrong, and where ---- */
 /* Puts a piece in front of the path of what was refused. Returns the problem. */
 const char *field_refused_in(field_place *at, const char *problem, const cb_field *field);
 const char *field_refused_item(field_place *at, const char *problem, size_t i);

@@ -212,10 +212,6 @@ bool run_is_lost(const cb_process *p);
 bool run_is_stopping(const cb_process *p);
 
 /* ---- run.c ---- */
-/* False with a reason when the row cannot be understood. */
-bool run_load(cb_process *p, cb_error *e);
-/* Back to nothing; but what is known of misuse is kept. */
-void run_clear(cb_process *p);
 /* The last whole state, as the row has it. */
 bool run_latest_state(cb_process *p, cb_error *e);
 /* The first one. */

@@ -160,7 +160,8 @@ bool run_first_state(cb_process *p, cb_error *e)
     return read_state(p, p->claim.row->initial_state, p->state.now, NULL, e);
 }
 
-bool run_load(cb_process *p, cb_error *e)
+/* False with a reason when the row cannot be understood. */
+static bool run_load(cb_process *p, cb_error *e)
 {
     p->outcome.status = process_status_named(p->claim.row->status);
     p->outcome.phase =
@@ -191,7 +192,8 @@ bool run_load(cb_process *p, cb_error *e)
     return inbox && leaves && make_states(p, e) && load_records(p, e) && run_latest_state(p, e);
 }
 
-void run_clear(cb_process *p)
+/* Back to nothing; but what is known of misuse is kept. */
+static void run_clear(cb_process *p)
 {
     if (p->claim.type) {
         cb_fields_free(run_type(p)->state, p->state.now);
