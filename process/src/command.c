@@ -66,7 +66,7 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
         return false;
     }
     if (!p->guard.in_hook) {
-        run_stray(p, "cb_hook_send() was called outside of a hook");
+        run_stray(p, "cb_hook_send() was called outside a hook");
         return false;
     }
     if (!domain || !command_type || !(told = json_object_new_object()))

@@ -37,12 +37,12 @@ static cb_flow wait_for_reply(cb_process *p, const record *r)
 static cb_flow send(cb_process *p, record *r, const command_call *c)
 {
     const cb_command_options *o = &c->options;
-    cb_error e = { .message = "its function refuses" };
+    cb_error e = { .message = "its function refused" };
     json_object *data;
 
     if (!o->domain || !o->command_type)
         return run_park(p, PARKED_PERMANENT_FAILURE,
-                        "command step '%s' does not know where to go: set command-steps.%s.domain "
+                        "command step '%s' has no destination: set command-steps.%s.domain "
                         "and .command-type, then retry",
                         c->name, c->name);
     if (!(data = c->form->request(p, c, &e)))
@@ -51,7 +51,8 @@ static cb_flow send(cb_process *p, record *r, const command_call *c)
     if (!record_set_text(&r->domain, o->domain) ||
         !record_set_text(&r->command_type, o->command_type) ||
         !command_send(p, r, "command", data, o->max_attempts, o->timeout_seconds))
-        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for command step '%s'", c->name);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for command step '%s'",
+                        c->name);
     record_set_timeout(r, wait_ms(c));
     return wait_for_reply(p, r);
 }
@@ -78,7 +79,7 @@ static cb_flow not_taken(cb_process *p, const record *r, const char *what, const
 
 static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const inbox_item *reply)
 {
-    cb_error e = { .message = "its function refuses" };
+    cb_error e = { .message = "its function refused" };
 
     json_object_put(r->result);
     r->result = json_object_get(reply_result(reply));
@@ -86,11 +87,11 @@ static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const 
         state_restore(p);
         /* On the way back it is not the result that counts, but that there is something to undo. */
         if (p->replay.purpose != REBUILD)
-            return not_taken(p, r, "its result is not what the code takes", &e);
+            return not_taken(p, r, "the code refused its result", &e);
     }
     OWNED(json_object) undo = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
     if (is_undone(c) && !undo)
-        return not_taken(p, r, "what undoes it cannot be built", &e);
+        return not_taken(p, r, "its compensation cannot be built", &e);
     if ((undo && !size_add_value(p, undo)) || !call_complete(p, r)) {
         record_drop_result(r); /* parked; the reply is there for the retry */
         return CB_LEAVE;
@@ -174,7 +175,8 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 
     run_waited(p, r);
     if (!failure)
-        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for command step '%s'", c->name);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for command step '%s'",
+                        c->name);
     if (p->replay.purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
         said = failure_ask(p, &by, failure);
     if (said == TAKE_IT) {
@@ -254,8 +256,8 @@ static cb_flow timed_out(cb_process *p, record *r, const command_call *c)
     if (is_given_up(r)) {
         run_wait_for(p, r);
         return run_park(p, PARKED_OUTCOME_UNKNOWN,
-                        "the outcome of command step '%s', command %s, is not known: it was "
-                        "received, and has sent no final reply in time",
+                        "the outcome of command step '%s', command %s, is unknown: it was "
+                        "received, but sent no final reply in time",
                         c->name, r->command_id.text);
     }
     run_event(p, "WAIT_TIMEOUT", c->name, NULL);

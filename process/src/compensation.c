@@ -17,7 +17,7 @@ void compensation_register(cb_process *p, const record *r, cb_step_fn *run,
         size_t room = list->room ? 2 * list->room : 16;
         compensation_call *more = realloc(list->items, room * sizeof *more);
         if (!more) {
-            run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its compensations");
+            run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its compensations");
             return;
         }
         list->items = more;
@@ -124,7 +124,7 @@ static bool compensate_by_function(cb_process *p, record *undo, const compensati
     options.local = false;
     options.compensate = NULL;
     if (step_is_exhausted_by_crash(undo, &options)) {
-        compensation_failed(p, undo, "it was begun, and nobody knows how it ended");
+        compensation_failed(p, undo, "it was started, and its outcome is unknown");
         return false;
     }
     tried how = step_try(p, ordinal, call->run, &options, "compensate");
@@ -183,7 +183,7 @@ static void send_compensation(cb_process *p, record *undo, const record *r)
         !command_send(p, undo, "compensate", json_object_get(member(r, "data")),
                       json_object_get_int(member(r, "max_attempts")),
                       json_object_get_int(member(r, "timeout_seconds")))) {
-        compensation_failed(p, undo, "no memory");
+        compensation_failed(p, undo, "out of memory");
         return;
     }
     record_set_timeout(undo, wait_ms(r));
@@ -205,7 +205,7 @@ static void await_compensation(cb_process *p, record *undo, const record *r)
     if (overdue && command_has_ended(undo)) {
         command_await_lost(p, undo);
     } else if (overdue) {
-        compensation_failed(p, undo, "its command has sent no final reply in time");
+        compensation_failed(p, undo, "its command sent no final reply in time");
         return;
     }
     if (undo->timeout_at == 0 && undo->timeout_ms == 0 && wait_ms(r) > 0)
@@ -263,7 +263,7 @@ static bool compensate_record(cb_process *p, record *r)
     if (!undo) {
         undo = run_append(p, KIND_COMPENSATION, r->name); /* moves r */
         if (!undo) {
-            run_park(p, PARKED_COMPENSATION_FAILED, "no memory");
+            run_park(p, PARKED_COMPENSATION_FAILED, "out of memory");
             return false;
         }
         undo->status = RECORD_RETRY;

@@ -121,7 +121,7 @@ const char *field_time_write(field_place *at, const void *member, json_object **
     if (ms == 0)
         return NULL;
     if (ms < first_ms || ms > last_ms)
-        return "is no time of the years 1 to 9999";
+        return "must lie in the years 1 to 9999";
 
     int64_t days = ms / 1000 / SECONDS_A_DAY - 1; /* rounded down, also before 1970 */
     while (ms - days * SECONDS_A_DAY * 1000 >= (int64_t)SECONDS_A_DAY * 1000)
@@ -203,7 +203,7 @@ const char *field_date_write(field_place *at, const void *member, json_object **
     if (date->year == 0 && date->month == 0 && date->day == 0)
         return NULL;
     if (!cb_date_print(date, text))
-        return "is not a date of the calendar, years 1 to 9999";
+        return "is not a valid date of the years 1 to 9999";
     return field_string(text, ret);
 }
 

@@ -141,8 +141,8 @@ static bool park_deadly(cb_process *p)
     if (p->claim.request)
         (void)operator_record(p);
     run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
-             "it was claimed %d times in a row and no worker came back with an outcome: it seems "
-             "to end its workers",
+             "claimed %d times in a row, and no worker came back with an outcome: it seems "
+             "to kill its workers",
              p->claim.row->unsettled);
     return true;
 }
@@ -283,7 +283,7 @@ static bool is_given_up(cb_process *p)
 static bool park_given_up(cb_process *p)
 {
     p->replay.left = NOT_LEFT;
-    run_park(p, PARKED_NON_DETERMINISTIC, "it was given up before, and cannot go forward");
+    run_park(p, PARKED_NON_DETERMINISTIC, "the process was abandoned before and cannot go forward");
     return true;
 }
 

@@ -164,8 +164,8 @@ cb_flow failure_pass(cb_process *p, const record *r, const catcher *by)
     bool caught = run_type(p)->manager ? failure_may_be_taken(p, by) : has_kind(by->kinds, kind);
     if (!caught)
         return run_park(p, PARKED_NON_DETERMINISTIC,
-                        "record %d, %s '%s', is a failure that the code has caught (%s), and does "
-                        "not catch any more: take the change back",
+                        "record %d, %s '%s', is a failure (%s) that the code caught and does "
+                        "not catch any more: revert the change",
                         r->ordinal, record_kind_names[r->kind], r->name, kind_name(kind));
     failure_show(p, r->result);
     return CB_NEXT;

@@ -69,7 +69,7 @@ static const char *write_int(field_place *at, const void *member, json_object **
 static const char *read_int(field_place *at, json_object *value, void *member)
 {
     (void)at;
-    return take_integer(value, member) ? NULL : "must be an integer of 64 bits";
+    return take_integer(value, member) ? NULL : "must be a 64-bit integer";
 }
 
 static const char *write_int32(field_place *at, const void *member, json_object **ret)
@@ -85,7 +85,7 @@ static const char *read_int32(field_place *at, json_object *value, void *member)
 
     (void)at;
     if (!take_integer(value, &number) || number < INT_MIN || number > INT_MAX)
-        return "must be an integer of 32 bits";
+        return "must be a 32-bit integer";
     *(int *)member = (int)number;
     return NULL;
 }
@@ -97,7 +97,7 @@ static const char *write_enum(field_place *at, const void *member, json_object *
     while (at->field->names[n])
         n++;
     if (index < 0 || index >= n)
-        return "has no name for its value";
+        return "has a value without a name";
     return field_string(at->field->names[index], ret);
 }
 
@@ -190,7 +190,7 @@ static const char *read_double(field_place *at, json_object *value, void *member
     /* The ends of 64 bits are what json-c makes of an integer that has no room in them. */
     if (!is_double &&
         (json_object_get_int64(value) == INT64_MIN || json_object_get_uint64(value) == UINT64_MAX))
-        return "must be a number that keeps its value: write it with a point";
+        return "must be a number that keeps its value: write it with a decimal point";
     if (!isfinite(number))
         return "must be a finite number";
     *(double *)member = number;

@@ -106,7 +106,7 @@ static void outcome_unknown(cb_process *p, const record *r, const char *why)
 {
     run_wait_for(p, r);
     run_park(
-        p, PARKED_OUTCOME_UNKNOWN, "on the way to %s, the outcome of %s '%s'%s%s is not known: %s",
+        p, PARKED_OUTCOME_UNKNOWN, "on the way to %s, the outcome of %s '%s'%s%s is unknown: %s",
         process_status_names[p->leaving.end], r->kind == KIND_COMMAND ? "command step" : "step",
         r->name, r->kind == KIND_COMMAND ? ", command " : "",
         r->kind == KIND_COMMAND ? r->command_id.text : "", why);
@@ -153,7 +153,7 @@ static bool outcome_is_known(cb_process *p, record *r)
         wait_for_outcome(p, r);
     } else if (overdue) {
         command_cancel(p, r); /* somebody may have had it locked when we asked first */
-        outcome_unknown(p, r, "it was received, and has sent no final reply");
+        outcome_unknown(p, r, "it was received, but sent no final reply");
     } else {
         wait_for_outcome(p, r);
     }
@@ -170,7 +170,7 @@ static bool abandon(cb_process *p, record *r)
     bool begun = r->status == RECORD_STARTED;
     if (r->kind == KIND_STEP && (begun || r->in_doubt) && !p->leaving.forced) {
         outcome_unknown(p, r,
-                        begun ? "it was begun, and its worker was lost"
+                        begun ? "it was started, and its worker was lost"
                               : "an attempt of it may have succeeded, and none is known to have");
         return false;
     }

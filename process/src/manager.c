@@ -33,7 +33,7 @@ static json_object *build(cb_process *p, int step, cb_error *e)
         return json_object_new_object();
     void *request = cb_fields_new(fields);
     if (!request)
-        cb_fail(e, CB_MEMORY, "no memory");
+        cb_fail(e, CB_MEMORY, "out of memory");
     else if (manager_of(p)->build_command(step, p->state.now, request) &&
              cb_fields_valid(fields, request, e))
         data = cb_fields_write(fields, request);
@@ -47,12 +47,12 @@ static void *read_reply(const cb_fields *fields, json_object *from, cb_error *e)
     void *reply;
 
     if (from && !json_object_is_type(from, json_type_object)) {
-        cb_fail(e, CB_INVALID_DATA, "it is no object");
+        cb_fail(e, CB_INVALID_DATA, "not a JSON object");
         return NULL;
     }
     reply = cb_fields_new(fields);
     if (!reply) {
-        cb_fail(e, CB_MEMORY, "no memory");
+        cb_fail(e, CB_MEMORY, "out of memory");
         return NULL;
     }
     if (!from || cb_fields_read(fields, reply, from, NULL, e))
@@ -224,7 +224,7 @@ static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
 
     for (size_t i = 0; i < p->history.n; i++) {
         record *r = &p->history.records[i];
-        cb_error e = { .message = "update_state() did not take it" };
+        cb_error e = { .message = "update_state() refused it" };
         if (r->kind != KIND_RESPONSE || r->status != RECORD_COMPLETED ||
             strcmp(r->name, name) != 0 || is_taken(p, r->ordinal))
             continue;
@@ -293,7 +293,8 @@ bool manager_takes(cb_process *p, int step, json_object *failure)
         return true;
     }
     state_restore(p);
-    run_park(p, PARKED_PERMANENT_FAILURE, "on_failure() says %d to the failure of step '%s'", next,
+    run_park(p, PARKED_PERMANENT_FAILURE,
+             "on_failure() returned %d for step '%s', which is not a step", next,
              step_at(p, step)->name);
     return false;
 }
@@ -313,7 +314,7 @@ static bool decided(cb_process *p, int *next)
     if (*next)
         return true;
     run_park(p, PARKED_NON_DETERMINISTIC, "it went to step '%s', which the code does not have: %s",
-             name ? name : "", "take the change back");
+             name ? name : "", "revert the change");
     return false;
 }
 
@@ -343,7 +344,7 @@ static cb_flow create(cb_process *p)
     record_set_text(&p->outcome.step, r->name);
     if (!p->replay.left)
         run_park(p, PARKED_PERMANENT_FAILURE,
-                 "create_state() does not take what the process was started with");
+                 "create_state() refused the state that the process was started with");
     refuse(r, parking_code_names[PARKED_PERMANENT_FAILURE], p->outcome.error_message);
     return CB_LEAVE;
 }
@@ -416,7 +417,7 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
             call_leave(p, LEFT_FRONTIER);
             return false;
         }
-        run_park(p, PARKED_NON_DETERMINISTIC, "the reply to step '%s' does not fit any more: %s",
+        run_park(p, PARKED_NON_DETERMINISTIC, "the reply to step '%s' no longer fits: %s",
                  m->steps[step].name, e.message);
         return false;
     }
@@ -448,7 +449,7 @@ static cb_flow walk(cb_process *p, int *visits)
             return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)
             return run_park(p, PARKED_PERMANENT_FAILURE,
-                            "after step '%s' there is no step %d to go to",
+                            "step '%s' leads to step %d, which does not exist",
                             before ? m->steps[before].name : "", step);
         CB_DO(visit(p, step, ++visits[step]));
         before = step;
@@ -463,7 +464,7 @@ cb_flow manager_execute(cb_process *p)
     int *visits = calloc(manager_of(p)->n_steps, sizeof *visits);
 
     if (!visits)
-        return run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its steps");
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its steps");
     cb_flow flow = walk(p, visits);
     free(visits);
     return flow;

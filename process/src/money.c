@@ -94,7 +94,7 @@ static bool is_digit(char c)
  * wrong with the text (static storage). */
 static const char *decimal_read(const char *text, int max_scale, cb_decimal *ret)
 {
-    static const char malformed[] = "is not written like 12.34", too_large[] = "is too large";
+    static const char malformed[] = "must be written like 12.34", too_large[] = "is too large";
     bool negative = *text == '-';
     int64_t negated = 0;
     int scale = 0;
@@ -109,7 +109,7 @@ static const char *decimal_read(const char *text, int max_scale, cb_decimal *ret
     if (*text == '.') {
         for (text++; is_digit(*text); text++, scale++) {
             if (scale == max_scale)
-                return "has too many digits behind the point";
+                return "has too many digits after the point";
             if (!append_digit(&negated, *text))
                 return too_large;
         }
@@ -174,7 +174,7 @@ static int exponent_of(const cb_money *money)
 
 static bool unknown_currency(cb_error *e)
 {
-    return cb_fail(e, CB_INVALID_DATA, "the currency is none of ISO 4217");
+    return cb_fail(e, CB_INVALID_DATA, "the currency is not in ISO 4217");
 }
 
 static bool too_large(cb_error *e)
@@ -291,7 +291,7 @@ bool cb_money_convert(const cb_money *money, const cb_decimal *rate, const char 
     if (from < 0 || to < 0)
         return unknown_currency(e);
     if (rate->scale < 0 || rate->scale > DECIMAL_MAX_SCALE)
-        return cb_fail(e, CB_INVALID_DATA, "the rate has a scale that is not 0 to 18");
+        return cb_fail(e, CB_INVALID_DATA, "the scale of the rate must be 0 to 18");
 
     wide product = (wide)money->minor * rate->digits;
     int shift = to - from - rate->scale; /* powers of ten between the product and the result */
@@ -342,7 +342,7 @@ const char *field_money_write(field_place *at, const void *member, json_object *
     if (money->minor == 0 && money->currency[0] == '\0')
         return NULL;
     if (!cb_money_print(money, amount))
-        return "has a currency that is none of ISO 4217";
+        return "has a currency that is not in ISO 4217";
 
     OWNED(json_object) object = json_object_new_object();
     if (!object || add_text(object, "amount", amount) ||
@@ -381,7 +381,7 @@ const char *field_decimal_write(field_place *at, const void *member, json_object
 
     (void)at;
     if (!cb_decimal_print(member, text))
-        return "has a scale that is not 0 to 18";
+        return "must have a scale of 0 to 18";
     return field_string(text, ret);
 }
 

@@ -61,7 +61,7 @@ bool operator_retries(cb_process *p)
     record *r = NULL;
 
     if (!operator_record(p)) {
-        run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
+        run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its records");
         return false;
     }
     for (size_t i = p->history.n; i > 0 && !r; i--) {
@@ -157,7 +157,7 @@ static void refuse_overrides(cb_process *p, const char *why)
 
 bool operator_completes(cb_process *p)
 {
-    cb_error e = { .message = "no memory" };
+    cb_error e = { .message = "out of memory" };
     bool forced = is_forced(p);
     record *r = operator_record(p);
 

@@ -132,8 +132,8 @@ static bool pass(cb_process *p, const record *r)
 static const char *cure(const cb_process *p)
 {
     return run_type(p)->manager
-               ? "take the change back, or let it depend on a field that only new processes have"
-               : "take the change back, or put it behind cb_version()";
+               ? "revert the change, or let it depend on a field that only new processes have"
+               : "revert the change, or put it behind cb_version()";
 }
 
 static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
@@ -175,13 +175,13 @@ bool call_is_in_order(cb_process *p, const char *name)
         return false;
     }
     if (where == OUTSIDE) {
-        run_stray(p, "'%.100s' was called outside of execute(): p ends with it", name);
+        run_stray(p, "'%.100s' was called outside execute(), where p is not valid", name);
         return false;
     }
     if (where == IN_STEP) {
         p->guard.misused = true;
-        run_stray(p, "'%.100s' was called inside of step '%.100s': calls belong into execute()",
-                  name, p->guard.function ? p->guard.function : "");
+        run_stray(p, "'%.100s' was called inside step '%.100s': calls belong in execute()", name,
+                  p->guard.function ? p->guard.function : "");
         return false;
     }
     return !p->replay.left;
@@ -190,7 +190,7 @@ bool call_is_in_order(cb_process *p, const char *name)
 static bool is_named(cb_process *p, const char *name)
 {
     if (!name || !*name || strlen(name) > 200 || !field_text_is_utf8(name)) {
-        run_park(p, PARKED_PERMANENT_FAILURE, "'%.50s…' is no name: 1 to 200 characters of UTF-8",
+        run_park(p, PARKED_PERMANENT_FAILURE, "invalid name '%.50s…': use 1 to 200 bytes of UTF-8",
                  name ? name : "");
         return false;
     }
@@ -206,7 +206,7 @@ static bool remember(cb_process *p, const record *r)
 {
     if (name_set_add(&p->replay.called, r->name))
         return true;
-    run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its names");
+    run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its names");
     return false;
 }
 
@@ -266,7 +266,7 @@ record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
         if (!r || !remember(p, r)) {
             json_object_put(opening);
             if (!p->replay.left)
-                run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
+                run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its records");
             return NULL;
         }
     }

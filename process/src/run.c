@@ -76,14 +76,13 @@ static bool load_records(cb_process *p, cb_error *e)
     p->history.room = n + 16;
     p->history.records = calloc(p->history.room, sizeof *p->history.records);
     if (!p->history.records)
-        return cb_fail(e, CB_MEMORY, "no memory for %zu records", n);
+        return cb_fail(e, CB_MEMORY, "out of memory for %zu records", n);
     for (size_t i = 0; i < n; i++) {
         bool fine =
             record_read(json_object_array_get_idx(history, i), (int)i + 1, &p->history.records[i]);
         p->history.n = i + 1; /* also a broken one is to be freed */
         if (!fine)
-            return cb_fail(e, CB_INVALID_DATA, "record %zu of its history is not one of ours",
-                           i + 1);
+            return cb_fail(e, CB_INVALID_DATA, "record %zu of its history is invalid", i + 1);
     }
     p->history.n_settled = n;
     return true;
@@ -100,8 +99,7 @@ static bool load_inbox(cb_process *p, const char *text, cb_error *e)
     for (; p->inbox.n < n; p->inbox.n++) {
         if (!inbox_read(json_object_array_get_idx(p->inbox.json, p->inbox.n),
                         &p->inbox.items[p->inbox.n]))
-            return cb_fail(e, CB_INVALID_DATA, "item %zu of its inbox is not one of ours",
-                           p->inbox.n + 1);
+            return cb_fail(e, CB_INVALID_DATA, "item %zu of its inbox is invalid", p->inbox.n + 1);
     }
     return true;
 }
@@ -111,7 +109,7 @@ static bool load_leaving(cb_process *p, cb_error *e)
     OWNED(json_object) from = p->claim.row->leaving ? parse(p->claim.row->leaving) : NULL;
     bool fine = leaving_read(from, &p->leaving) && (from || !p->claim.row->leaving);
 
-    return fine || cb_fail(e, CB_INVALID_DATA, "where it leaves to does not parse");
+    return fine || cb_fail(e, CB_INVALID_DATA, "its 'leaving' does not parse");
 }
 
 /* Of what may not be loaded: where it leaves to stays, and an operator's decision is seen. */
@@ -142,7 +140,8 @@ static bool make_states(cb_process *p, cb_error *e)
 
     p->state.now = cb_fields_new(fields);
     p->state.recorded = cb_fields_new(fields);
-    return (p->state.now && p->state.recorded) || cb_fail(e, CB_MEMORY, "no memory for its state");
+    return (p->state.now && p->state.recorded) ||
+           cb_fail(e, CB_MEMORY, "out of memory for its state");
 }
 
 bool run_latest_state(cb_process *p, cb_error *e)
@@ -152,7 +151,7 @@ bool run_latest_state(cb_process *p, cb_error *e)
     if (!read_state(p, p->claim.row->state, p->state.now, &p->state.unknown, e))
         return false;
     return cb_fields_copy(run_type(p)->state, p->state.recorded, p->state.now) ||
-           cb_fail(e, CB_MEMORY, "no memory for its state");
+           cb_fail(e, CB_MEMORY, "out of memory for its state");
 }
 
 bool run_first_state(cb_process *p, cb_error *e)
@@ -173,12 +172,12 @@ static bool run_load(cb_process *p, cb_error *e)
     p->outcome.cancels = json_object_new_array();
     p->outcome.events = json_object_new_array();
     if (!p->outcome.commands || !p->outcome.cancels || !p->outcome.events)
-        return cb_fail(e, CB_MEMORY, "no memory for a run");
+        return cb_fail(e, CB_MEMORY, "out of memory for a run");
     if (!record_set_text(&p->outcome.step, p->claim.row->current_step) ||
         !record_set_text(&p->outcome.wait, p->claim.row->current_wait) ||
         !record_set_text(&p->outcome.error_code, p->claim.row->error_code) ||
         !record_set_text(&p->outcome.error_message, p->claim.row->error_message))
-        return cb_fail(e, CB_MEMORY, "no memory for a run");
+        return cb_fail(e, CB_MEMORY, "out of memory for a run");
     if (!size_is_loadable(p->claim.row, e)) {
         load_decisions(p);
         return false;
@@ -275,7 +274,7 @@ bool cb_run_open(const cb_process_types *types, cb_run **ret, cb_error *e)
     cb_run *run = calloc(1, sizeof *run);
 
     if (!run)
-        return cb_fail(e, CB_MEMORY, "no memory for a run");
+        return cb_fail(e, CB_MEMORY, "out of memory for a run");
     run->process.types = types;
     *ret = run;
     return true;

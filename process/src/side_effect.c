@@ -14,9 +14,9 @@ static const char *make_value(cb_process *p, record *r, json_object *(*make)(cb_
     OWNED(json_object) value = make(p, arg);
 
     if (function_return(p, was))
-        return "made a call of its own";
+        return "made a call of p";
     if (!value)
-        return "made no value";
+        return "returned no value";
     json_object_put(r->result);
     r->result = NULL;
     return field_json_keep(value, 0, &r->result);
@@ -54,7 +54,7 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
 static cb_flow wrong_type(cb_process *p, const char *name, const char *wanted)
 {
     return run_park(p, PARKED_NON_DETERMINISTIC,
-                    "side effect '%s' was recorded as something else than %s", name, wanted);
+                    "side effect '%s' was recorded as something other than %s", name, wanted);
 }
 
 typedef struct {
@@ -106,7 +106,7 @@ cb_flow cb_side_effect_string(cb_process *p, const char *name, cb_make_string_fn
         return wrong_type(p, name, "a string");
     *ret = strdup(json_object_get_string(value));
     return *ret ? CB_NEXT
-                : run_park(p, PARKED_PERMANENT_FAILURE, "no memory for side effect '%s'", name);
+                : run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for side effect '%s'", name);
 }
 
 cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *make, void *arg,
@@ -119,7 +119,7 @@ cb_flow cb_side_effect_json(cb_process *p, const char *name, cb_make_json_fn *ma
     *ret = NULL; /* a copy: what the code does with it must not change what is recorded */
     return json_object_deep_copy(value, ret, NULL) == 0
                ? CB_NEXT
-               : run_park(p, PARKED_PERMANENT_FAILURE, "no memory for side effect '%s'", name);
+               : run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for side effect '%s'", name);
 }
 
 cb_flow cb_side_effect_uuid(cb_process *p, const char *name, cb_uuid *ret)

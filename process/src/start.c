@@ -112,7 +112,7 @@ static json_object *start_state(const cb_process_type *type, const void *state, 
     if (!cb_fields_valid(type->state, state, e))
         cb_fail_while(e, "starting a process of type '%s'", type->name);
     else if (!(json = cb_fields_write(type->state, state)))
-        cb_fail(e, CB_MEMORY, "no memory for the state");
+        cb_fail(e, CB_MEMORY, "out of memory for the state");
     return json;
 }
 
@@ -152,7 +152,7 @@ static bool may_run_here(cb_db *db, cb_error *e)
 {
     if (cb_process_settle_each(db, "nobody", NULL, 0, NULL, e)) /* settles nothing, but asks */
         return true;
-    return cb_fail_while(e, "starting a process here: within a transaction of yours use .deferred");
+    return cb_fail_while(e, "starting a process here; inside a transaction use .deferred");
 }
 
 bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char *process_id,
@@ -232,7 +232,7 @@ static bool write_states(process_batch *b, const cb_process_type *type, const ch
     b->json = calloc(b->n + 1, sizeof *b->json);
     b->states = calloc(b->n + 1, sizeof *b->states);
     if (!b->json || !b->states)
-        return cb_fail(e, CB_MEMORY, "no memory for the states");
+        return cb_fail(e, CB_MEMORY, "out of memory for the states");
     for (size_t i = 0; i < b->n; i++) {
         b->json[i] = start_state(type, states + i * type->state->size, e);
         if (!b->json[i])

@@ -21,14 +21,14 @@ bool state_keep(cb_process *p)
 {
     if (cb_fields_copy(run_type(p)->state, p->state.recorded, p->state.now))
         return true;
-    run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its state");
+    run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its state");
     return false;
 }
 
 void state_restore(cb_process *p)
 {
     if (!cb_fields_copy(run_type(p)->state, p->state.now, p->state.recorded))
-        run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its state");
+        run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its state");
 }
 
 /* One that the code does not know and the state has. */
@@ -91,7 +91,7 @@ bool state_override(cb_process *p, json_object *overrides, cb_error *e)
     }
     p->state.changed = true;
     return cb_fields_copy(fields, p->state.recorded, p->state.now) ||
-           cb_fail(e, CB_MEMORY, "no memory");
+           cb_fail(e, CB_MEMORY, "out of memory");
 }
 
 json_object *state_take_changes(cb_process *p)
@@ -99,11 +99,11 @@ json_object *state_take_changes(cb_process *p)
     json_object *changes = NULL;
 
     if (!cb_fields_diff(run_type(p)->state, p->state.recorded, p->state.now, &changes)) {
-        cb_error e = { .message = "no memory" };
+        cb_error e = { .message = "out of memory" };
         if (cb_fields_valid(run_type(p)->state, p->state.now, &e))
-            snprintf(e.message, sizeof e.message, "no memory");
+            snprintf(e.message, sizeof e.message, "out of memory");
         state_restore(p);
-        run_park(p, PARKED_PERMANENT_FAILURE, "the state that the code has left cannot be kept: %s",
+        run_park(p, PARKED_PERMANENT_FAILURE, "the code left a state that cannot be kept: %s",
                  e.message);
         return NULL;
     }

@@ -80,7 +80,7 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
     if (!cb_context_open(as_command, &step_host, &time, ctx, &e)) {
         *out = (cb_settlement){ .outcome = CB_TRANSIENT,
                                 .error_code = "INTERNAL_ERROR",
-                                .error_message = "no memory for the step" };
+                                .error_message = "out of memory for the step" };
         return;
     }
     if (p->claim.host->stepping)
@@ -332,8 +332,8 @@ cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *opt
             return call_leave(p, LEFT_FRONTIER);
         if (step_is_exhausted_by_crash(r, options))
             return run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
-                            "step '%s' was begun %d times and nobody knows how the last attempt "
-                            "ended: find out, then retry, complete or cancel",
+                            "step '%s' was started %d times and the outcome of the last attempt "
+                            "is unknown: find out, then retry, complete or cancel",
                             name, r->attempts);
         break;
     case NEW:

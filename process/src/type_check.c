@@ -59,12 +59,12 @@ static bool check_name(const place *at, cb_error *e)
 {
     if (!type_is_name(at->step->name))
         return wrong(at, e,
-                     "has no name: a letter first, then letters, digits, _ . -, 100 at most");
+                     "has an invalid name: use a letter, then letters, digits, _ . -, at most 100");
     if (strcmp(at->step->name, manager_creation) == 0)
-        return wrong(at, e, "has a name that is taken by the record of create_state");
+        return wrong(at, e, "has a name that is reserved for the record of create_state");
     for (int i = 1; i < at->number; i++) {
         if (strcmp(at->manager->steps[i].name, at->step->name) == 0)
-            return wrong(at, e, "is there twice: names are unique");
+            return wrong(at, e, "is defined twice");
     }
     return true;
 }
@@ -75,9 +75,9 @@ static bool check_kind(const place *at, cb_error *e)
 
     if (!s->command_type == !s->response || (s->command_type && !*s->command_type) ||
         (s->response && !*s->response))
-        return wrong(at, e, "needs one of command_type and response");
+        return wrong(at, e, "needs either command_type or response");
     if (s->response && (s->domain || s->request || s->max_attempts || s->timeout_seconds))
-        return wrong(at, e, "waits for a response, and has what only a command has");
+        return wrong(at, e, "waits for a response, but has settings of a command");
     if (s->timeout_ms < 0 || s->timeout_seconds < 0 || s->max_attempts < 0)
         return wrong(at, e, "has a negative number");
     if (s->domain && !is_text(s->domain))
@@ -93,9 +93,9 @@ static bool check_fields(const place *at, cb_error *e)
         (s->reply && !cb_fields_check(s->reply, e)))
         return cb_fail_while(e, "checking step '%s' of process type '%s'", s->name, at->type->name);
     if (s->request && !at->manager->build_command)
-        return wrong(at, e, "has a request, and the manager no build_command");
+        return wrong(at, e, "has a request, but the manager has no build_command");
     if (s->reply && !at->manager->update_state)
-        return wrong(at, e, "has a reply, and the manager no update_state");
+        return wrong(at, e, "has a reply, but the manager has no update_state");
     return true;
 }
 
@@ -104,7 +104,7 @@ static bool check_response(const place *at, cb_error *e)
 {
     if (at->step->needs &&
         (!at->step->response || !type_has_needs(at->step->reply, at->step->needs)))
-        return wrong(at, e, "needs a field that its response has not");
+        return wrong(at, e, "needs a field that its response does not have");
     for (int i = 1; at->step->response && i < at->number; i++) {
         const cb_manager_step *other = &at->manager->steps[i];
         if (other->response && strcmp(other->response, at->step->response) == 0 &&
@@ -121,12 +121,13 @@ static bool check_compensation(const place *at, cb_error *e)
     if (by == 0)
         return true;
     if (by < 0 || (size_t)by >= at->manager->n_steps || by == at->number)
-        return wrong(at, e, "is undone by a step that there is not");
+        return wrong(at, e, "is compensated by a step that does not exist");
     const cb_manager_step *undo = &at->manager->steps[by];
     if (!at->step->command_type)
-        return wrong(at, e, "only waits, so that there is nothing to undo");
+        return wrong(at, e, "only waits: there is nothing to compensate");
     if (!is_text(undo->command_type) || undo->compensation)
-        return wrong(at, e, "is undone by a step that sends no command, or is undone itself");
+        return wrong(at, e,
+                     "is compensated by a step that sends no command or is compensated itself");
     return true;
 }
 
@@ -215,8 +216,8 @@ bool type_check(const cb_process_type *type, cb_error *e)
 {
     if (!type || !type_is_name(type->name))
         return cb_fail(e, CB_MISUSE,
-                       "'%.100s' is no name of a process type: a letter first, then letters, "
-                       "digits, _ . -, 100 at most",
+                       "invalid name '%.100s' of a process type: use a letter, then letters, "
+                       "digits, _ . -, at most 100",
                        type && type->name ? type->name : "");
     if (!type->domain || !type->state || (!type->execute && !type->manager))
         return cb_fail(e, CB_MISUSE, "process type '%s' lacks its %s", type->name,
@@ -228,8 +229,8 @@ bool type_check(const cb_process_type *type, cb_error *e)
                        "process type '%s' has both an execute function and a manager: choose one",
                        type->name);
     if (type->version < 0)
-        return cb_fail(e, CB_MISUSE, "process type '%s' has version %d: 1 or more", type->name,
-                       type->version);
+        return cb_fail(e, CB_MISUSE, "process type '%s' has version %d: must be 1 or more",
+                       type->name, type->version);
     if (!cb_fields_check(type->state, e))
         return cb_fail_while(e, "checking the state of process type '%s'", type->name);
     return check_redact(type, e) && check_responses(type, e) && check_payloads(type, e) &&

@@ -116,7 +116,7 @@ static bool add(cb_process_types *all, const cb_process_type *type, const cb_typ
         .responses = describe_responses(type),
     };
     return all->kinds[all->n++].responses ||
-           cb_fail(e, CB_MEMORY, "no memory for process type '%s'", type->name);
+           cb_fail(e, CB_MEMORY, "out of memory for process type '%s'", type->name);
 }
 
 bool cb_process_types_open(const cb_process_type *const *types, size_t n,
@@ -131,14 +131,14 @@ bool cb_process_types_open(const cb_process_type *const *types, size_t n,
         all->kinds = calloc(n + 1, sizeof *all->kinds);
     }
     if (!all || !all->entries || !all->kinds)
-        return cb_fail(e, CB_MEMORY, "no memory for %zu process types", n);
+        return cb_fail(e, CB_MEMORY, "out of memory for %zu process types", n);
     all->routes = routes;
     all->n_routes = n_routes;
     for (size_t i = 0; i < n; i++) {
         if (!type_check(types[i], e))
             return false;
         if (types_find(all, types[i]->name))
-            return cb_fail(e, CB_MISUSE, "process type '%s' is there twice", types[i]->name);
+            return cb_fail(e, CB_MISUSE, "process type '%s' is defined twice", types[i]->name);
         if (!add(all, types[i], setting_of(settings, n_settings, types[i]->name),
                  setting_of(settings, n_settings, NULL), e))
             return false;

@@ -18,7 +18,7 @@ static bool response_apply(cb_process *p, const inbox_item *item, record *r)
         record_set_text(&r->error_message, "the process type has no response of this name");
         return false;
     }
-    cb_error e = { .message = "the response function did not take the payload" };
+    cb_error e = { .message = "the response function refused the payload" };
     whereabouts was = function_enter(p, r->name);
     bool taken = take(p->state.now, item->payload);
     if (!function_return(p, was) && taken && cb_fields_valid(run_type(p)->state, p->state.now, &e))
@@ -32,7 +32,7 @@ static bool response_apply(cb_process *p, const inbox_item *item, record *r)
 static bool response_skip(record *r)
 {
     record_set_text(&r->error_code, "RESPONSE_REFUSED");
-    record_set_text(&r->error_message, "whoever took it did not come back with an outcome");
+    record_set_text(&r->error_message, "the worker that took it did not come back with an outcome");
     return false;
 }
 
@@ -45,7 +45,7 @@ static void response_take(cb_process *p, inbox_item *item, int during, bool appl
     if (!r) {
         json_object_put(opening);
         if (!p->replay.left)
-            run_park(p, PARKED_PERMANENT_FAILURE, "no memory for its records");
+            run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its records");
         return;
     }
     r->opening = opening;
