@@ -166,8 +166,9 @@ bool reply_is_of_failure(const inbox_item *reply)
     return is_canceled_for(reply, failure_taken);
 }
 
-/* The id is derived from process, step and send number; deliver_replies has put the domain of the command's
- * row beside it, and has asked that row whether this process sent it and told it to reply there. */
+/* The id is derived from process, step and send number; deliver_replies has put the domain of the
+ * command's row beside it, and has asked that row whether this process sent it and told it to reply
+ * there. */
 bool reply_is_to(const inbox_item *item, const record *r)
 {
     const char *id, *domain;
@@ -196,8 +197,8 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
     return found;
 }
 
-/* What the command says of itself goes before a reply that tells how it was once: an operator may have
- * decided about it since. */
+/* What the command says of itself goes before a reply that tells how it was once: an operator may
+ * have decided about it since. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final)
 {
     return r->command_status != COMMAND_NOT_ASKED ? r->command_status == COMMAND_IN_TSQ

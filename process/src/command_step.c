@@ -1,5 +1,6 @@
-/* Command steps: sent with the settle that suspends, resumed by the reply. One for both ways to write a
- * process; how data is built and taken is the driver's: cb_command_step below, or manager.c. */
+/* Command steps: sent with the settle that suspends, resumed by the reply. One for both ways to
+ * write a process; how data is built and taken is the driver's: cb_command_step below, or
+ * manager.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,8 @@ void command_route(const cb_process *p, command_call *c)
     o->wait_timeout_ms = r->wait_timeout_ms != 0 ? r->wait_timeout_ms : o->wait_timeout_ms;
 }
 
-/* 0: until the deadline of the process, if it has one. The type's timeout is for its responses: a queue that
- * is deep slows processes down, it does not end them. */
+/* 0: until the deadline of the process, if it has one. The type's timeout is for its responses: a
+ * queue that is deep slows processes down, it does not end them. */
 static int64_t wait_ms(const command_call *c)
 {
     return c->options.wait_timeout_ms > 0 ? c->options.wait_timeout_ms : 0;
@@ -68,7 +69,8 @@ static void register_compensation(cb_process *p, const record *r, const command_
         compensation_register(p, r, c->options.compensate, &(cb_step_options){ 0 });
 }
 
-/* The code cannot take what has come: the record stays open and the reply where it is, for better code. */
+/* The code cannot take what has come: the record stays open and the reply where it is, for better
+ * code. */
 static cb_flow not_taken(cb_process *p, const record *r, const char *what, const cb_error *e)
 {
     state_restore(p);

@@ -1,5 +1,6 @@
-/* Compensation: undoing what has completed, in reverse order, one record at a time. What undoes a record is
- * stored with it when it completes; its compensation is a record of its own, of the same name. */
+/* Compensation: undoing what has completed, in reverse order, one record at a time. What undoes a
+ * record is stored with it when it completes; its compensation is a record of its own, of the same
+ * name. */
 #include <stdlib.h>
 #include <string.h>
 

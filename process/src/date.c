@@ -1,6 +1,6 @@
-/* Calendar dates and moments, and both as fields: a moment is milliseconds since 1970 in the struct and ISO 8601 on
- * the wire. Computed here and not by the C library, which has no strict parser and looks at the process's time
- * zone. */
+/* Calendar dates and moments, and both as fields: a moment is milliseconds since 1970 in the struct
+ * and ISO 8601 on the wire. Computed here and not by the C library, which has no strict parser and
+ * looks at the process's time zone. */
 #include <commandbus/date.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "fields_types.h"
 
-/* Days from 1970-01-01 in the Gregorian calendar, also before there was one. Years begin in March here, so that
- * the day of a leap year is the last one. */
+/* Days from 1970-01-01 in the Gregorian calendar, also before there was one. Years begin in March
+ * here, so that the day of a leap year is the last one. */
 static int64_t date_to_days(const cb_date *date)
 {
     int64_t y = date->year - (date->month <= 2) + 400, era = y / 400, of_era = y % 400;

@@ -1,5 +1,5 @@
-/* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and what has
- * arrived, so that a process woken for nothing goes back to sleep as it was. */
+/* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and
+ * what has arrived, so that a process woken for nothing goes back to sleep as it was. */
 #include "json_build.h"
 #include "process_run.h"
 
@@ -36,7 +36,8 @@ static action wait_for_retry, go_forward, complete, leave_declined, park_given_u
 
 #define ELSE NULL
 
-/* What a claim may do next: the first row that holds for where it stands. `act` NULL: nothing to do. */
+/* What a claim may do next: the first row that holds for where it stands. `act` NULL: nothing to
+ * do. */
 /* clang-format off */
 static const struct {
     stage at;
@@ -110,7 +111,8 @@ static bool drop_unread(cb_process *p)
     return true;
 }
 
-/* A request is answered by parking it again: the next decision must not be refused because of this one. */
+/* A request is answered by parking it again: the next decision must not be refused because of this
+ * one. */
 static bool park_unread(cb_process *p)
 {
     if (p->claim.request)

@@ -91,7 +91,8 @@ static bool pair_is_sound(const cb_fields *fields, const cb_field *a, const cb_f
     return true;
 }
 
-/* Bytes of the items of all its lists when they are full; no more than one above what is allowed. */
+/* Bytes of the items of all its lists when they are full; no more than one above what is
+ * allowed. */
 static size_t size_of_items(const cb_fields *fields)
 {
     const size_t most = CB_FIELDS_LARGEST;

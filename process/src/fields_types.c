@@ -146,8 +146,8 @@ static const char *read_uuid(field_place *at, json_object *value, void *member)
 
 /* As many digits as it needs and no more: 0.1 is what people read.
  *
- * From 1e15 on with a point and without an exponent, for jsonb would make an integer of 1e+20, and json-c
- * the nearest 64 bits of that. */
+ * From 1e15 on with a point and without an exponent, for jsonb would make an integer of 1e+20, and
+ * json-c the nearest 64 bits of that. */
 static void print_double(double number, char *text, size_t size)
 {
     if (fabs(number) >= 1e15) {
@@ -199,10 +199,11 @@ static const char *read_double(field_place *at, json_object *value, void *member
 
 /* ---- text and JSON, which own memory ----
  *
- * A copy shares nothing with what it was copied from, so that changing one in place is seen by a comparison with
- * the other. */
+ * A copy shares nothing with what it was copied from, so that changing one in place is seen by a
+ * comparison with the other. */
 
-/* Deeper, a state would not come back: json-c reads 32 levels, and a history has some of its own. */
+/* Deeper, a state would not come back: json-c reads 32 levels, and a history has some of its
+ * own. */
 enum {
     MAX_DEPTH = 24
 };
@@ -324,7 +325,7 @@ static bool is_sound(json_object *value, int depth)
 const char *field_json_keep(json_object *value, int depth, json_object **ret)
 {
     if (!is_sound(value, depth))
-        return "is JSON that cannot be kept: too deep, a number too large or text that is not UTF-8";
+        return "is JSON that cannot be kept: too deep, a number too large or invalid UTF-8";
     return deep_copy(value, ret) ? NULL : field_no_memory;
 }
 

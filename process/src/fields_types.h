@@ -1,6 +1,6 @@
 /* One line for each type of field: how its values are compared, copied, freed, written and read.
  *
- * fields.c, fields_read.c   tables: the loops over their fields, and nested structs, which are the same loops
+ * fields.c, fields_read.c   tables: the loops over their fields, and over those of nested structs
  * fields_list.c             lists: the loop over their items
  * date.c, money.c           dates, moments, amounts, decimals
  * fields_types.c            the other types, and the table of all */

@@ -1,6 +1,6 @@
-/* Leaving the way forward: for a failure of the business, a deadline, an operator. A command that is out is
- * not left behind: nobody has received it, then it is canceled; else its outcome is waited for, and a
- * success is recorded and undone like any other. */
+/* Leaving the way forward: for a failure of the business, a deadline, an operator. A command that
+ * is out is not left behind: nobody has received it, then it is canceled; else its outcome is
+ * waited for, and a success is recorded and undone like any other. */
 #include <stdlib.h>
 
 #include "json_build.h"

@@ -1,5 +1,6 @@
-/* The reply-driven manager: execute() for a type that is a machine of steps. It makes the calls that any
- * execute() makes, so that claim, records, replay, commands, compensation and settle are the same. */
+/* The reply-driven manager: execute() for a type that is a machine of steps. It makes the calls
+ * that any execute() makes, so that claim, records, replay, commands, compensation and settle are
+ * the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static json_object *build(cb_process *p, int step, cb_error *e)
     return data;
 }
 
-/* The struct of a reply or response; NULL with the reason. JSON null has no field, as {} has none. */
+/* The struct of a reply or response; NULL with the reason. JSON null has no field, as {} has
+ * none. */
 static void *read_reply(const cb_fields *fields, json_object *from, cb_error *e)
 {
     void *reply;
@@ -92,8 +94,8 @@ static bool take(cb_process *p, const command_call *c, json_object *result, cb_e
 
 static command_call call_of(const cb_process *p, int step, const char *name);
 
-/* Built from the state as it is now that the step is done; with all that its command needs, so that nothing
- * has to be asked when it is undone. */
+/* Built from the state as it is now that the step is done; with all that its command needs, so that
+ * nothing has to be asked when it is undone. */
 static json_object *undo(cb_process *p, const command_call *c, const record *r, cb_error *e)
 {
     int by = step_at(p, c->step)->compensation;
@@ -216,8 +218,8 @@ static bool is_taken(const cb_process *p, int response)
     return false;
 }
 
-/* Takes the first response of this name that no step has taken: it may have come before its step. One that the
- * step refuses is recorded as refused, and the next one is looked at. */
+/* Takes the first response of this name that no step has taken: it may have come before its step.
+ * One that the step refuses is recorded as refused, and the next one is looked at. */
 static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
 {
     const char *name = step_at(p, c->step)->response;
@@ -349,7 +351,8 @@ static cb_flow create(cb_process *p)
     return CB_LEAVE;
 }
 
-/* "query", then "query#2", "query#3": a name of its own for each visit, and '#' is in no step's own name. */
+/* "query", then "query#2", "query#3": a name of its own for each visit, and '#' is in no step's own
+ * name. */
 static void name_visit(const char *step, int visit, char name[LONGEST_NAME])
 {
     if (visit == 1)

@@ -1,5 +1,5 @@
-/* Money: the currencies of ISO 4217, decimal numbers as text, counting within one currency, and both as fields.
- * Exact: nothing is rounded on the way in, and what does not fit is refused. */
+/* Money: the currencies of ISO 4217, decimal numbers as text, counting within one currency, and
+ * both as fields. Exact: nothing is rounded on the way in, and what does not fit is refused. */
 #include <commandbus/money.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@ enum {
 
 /* ---- currencies ----
  *
- * List one of ISO 4217 as published on 2026-01-01. Metals, units of account and test codes, for which the standard
- * names no exponent, are not money here. */
+ * List one of ISO 4217 as published on 2026-01-01. Metals, units of account and test codes, for
+ * which the standard names no exponent, are not money here. */
 
 typedef struct {
     char code[4];
@@ -90,8 +90,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits as written, the scale as many as stand behind the point: "1.50" is { 150, 2 }. NULL, or what is
- * wrong with the text (static storage). */
+/* Digits as written, the scale as many as stand behind the point: "1.50" is { 150, 2 }. NULL, or
+ * what is wrong with the text (static storage). */
 static const char *decimal_read(const char *text, int max_scale, cb_decimal *ret)
 {
     static const char malformed[] = "must be written like 12.34", too_large[] = "is too large";

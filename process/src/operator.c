@@ -1,5 +1,5 @@
-/* Operators' decisions about a parked process: retry, cancel, complete. Each is a record, with what the
- * operator was told when it was made. */
+/* Operators' decisions about a parked process: retry, cancel, complete. Each is a record, with what
+ * the operator was told when it was made. */
 #include "process_run.h"
 
 bool operator_asks(const inbox_item *request, const char *key)
@@ -25,8 +25,9 @@ record *operator_record(cb_process *p)
 
 /* ---- beginning anew ---- */
 
-/* True when the operator was told that nobody knows how the last attempt ended. Whoever decides about
- * something else, a deadline or a settle that was refused, has not decided that it may run twice. */
+/* True when the operator was told that nobody knows how the last attempt ended. Whoever decides
+ * about something else, a deadline or a settle that was refused, has not decided that it may run
+ * twice. */
 static bool knows_of_lost_attempt(const inbox_item *request)
 {
     static const bool tells_of_it[PARKING_CODES + 1] = {
@@ -38,8 +39,9 @@ static bool knows_of_lost_attempt(const inbox_item *request)
     return tells_of_it[parking_code_named(reply_text(request, "error_code"))];
 }
 
-/* Attempts are counted anew, and a wait gets its whole time again. Whoever lets a process that leaves go on has
- * found out what became of its step; whoever has it tried again on the way forward has not. */
+/* Attempts are counted anew, and a wait gets its whole time again. Whoever lets a process that
+ * leaves go on has found out what became of its step; whoever has it tried again on the way forward
+ * has not. */
 static void begin_anew(const cb_process *p, record *r)
 {
     bool knows = knows_of_lost_attempt(p->claim.request);
@@ -76,8 +78,8 @@ bool operator_retries(cb_process *p)
 
 /* ---- ending it ---- */
 
-/* Whoever cancels or completes has looked: a step whose end nobody knows does not hold it up, nor does a
- * command once its outcome was waited for in vain. */
+/* Whoever cancels or completes has looked: a step whose end nobody knows does not hold it up, nor
+ * does a command once its outcome was waited for in vain. */
 static bool is_forced(cb_process *p)
 {
     parking_code code = parking_code_named(reply_text(p->claim.request, "error_code"));
@@ -86,7 +88,8 @@ static bool is_forced(cb_process *p)
     return code == PARKED_OUTCOME_UNKNOWN || (open && open->kind == KIND_STEP);
 }
 
-/* A command in the troubleshooting queue was canceled together with the decision: its end is known. */
+/* A command in the troubleshooting queue was canceled together with the decision: its end is
+ * known. */
 static void end_canceled(cb_process *p, record *r)
 {
     if (r->status != RECORD_WAITING || r->command_status != COMMAND_CANCELED)
@@ -137,7 +140,8 @@ static bool override(cb_process *p, record *r, cb_error *e)
     return true;
 }
 
-/* It stays where it is; but a command that was canceled with the decision is not waited for any more. */
+/* It stays where it is; but a command that was canceled with the decision is not waited for any
+ * more. */
 static void refuse_overrides(cb_process *p, const char *why)
 {
     const cb_process_row *row = p->claim.row;

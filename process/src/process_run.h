@@ -40,7 +40,8 @@ typedef enum {
 /* What execute() is run for. */
 typedef enum {
     FORWARD, /* to go on */
-    REBUILD, /* to learn what is to be undone: passes records, takes a command's final reply, runs no step */
+    /* to learn what is to be undone: passes records, takes a command's final reply, runs no step */
+    REBUILD,
     CHECK, /* to compare code and records, nothing else */
 } purpose;
 
@@ -142,8 +143,8 @@ typedef struct {
     cb_caught caught;     /* the same for the code: borrows from it */
 } run_replay;
 
-/* Where the code of the process is, and what it did that it must not. Outlives the run, for a p that was kept
- * is told by it. */
+/* Where the code of the process is, and what it did that it must not. Outlives the run, for a p
+ * that was kept is told by it. */
 typedef struct {
     pthread_t thread;
     _Atomic whereabouts where;
@@ -172,9 +173,9 @@ typedef struct {
     bool deadline_spent;
     json_object *commands, *cancels, *events;
     int64_t settle_no;
-    double
-        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
-    char *item;       /* the text of the last settlement */
+    /* What the step that begins may take: its checkpoint renews the lease for it. */
+    double step_seconds;
+    char *item; /* the text of the last settlement */
 } run_outcome;
 
 /* For metrics. */
@@ -216,8 +217,8 @@ bool run_is_stopping(const cb_process *p);
 bool run_latest_state(cb_process *p, cb_error *e);
 /* The first one. */
 bool run_first_state(cb_process *p, cb_error *e);
-/* A new record at the end. NULL without memory: the process is then parked. Moves the others: pointers to
- * records end with it. */
+/* A new record at the end. NULL without memory: the process is then parked. Moves the others:
+ * pointers to records end with it. */
 record *run_append(cb_process *p, record_kind kind, const char *name);
 /* The record that waits, is being tried or has failed: the frontier. NULL: none. */
 record *run_open_record(cb_process *p);
@@ -254,13 +255,13 @@ bool call_is_in_order(cb_process *p, const char *name);
 entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
 /* Opens or re-opens a record at the frontier: what changed before it is its opening. */
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name);
-/* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is parked and
- * the record has no end. */
+/* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is
+ * parked and the record has no end. */
 bool call_complete(cb_process *p, record *r);
 /* Leaves execute(). */
 cb_flow call_leave(cb_process *p, departure why);
-/* Around every function of the process but execute(): calls of p in there are refused. The second is true
- * when there were some. */
+/* Around every function of the process but execute(): calls of p in there are refused. The second
+ * is true when there were some. */
 whereabouts function_enter(cb_process *p, const char *name);
 bool function_return(cb_process *p, whereabouts was);
 
@@ -269,34 +270,37 @@ bool function_return(cb_process *p, whereabouts was);
 bool state_patch(cb_process *p, json_object *patch);
 /* From now on this is the state as of the last record. False: parked. */
 bool state_keep(cb_process *p);
-/* What changed since the last record, which from now on is part of it. NULL: nothing did, or it cannot be
- * kept: then parked. */
+/* What changed since the last record, which from now on is part of it. NULL: nothing did, or it
+ * cannot be kept: then parked. */
 json_object *state_take_changes(cb_process *p);
-/* Fields set by an operator; false for one that there is not, or that does not take the value: nothing is
- * changed then. */
+/* Fields set by an operator; false for one that there is not, or that does not take the value:
+ * nothing is changed then. */
 bool state_override(cb_process *p, json_object *overrides, cb_error *e);
 /* What the state was as of the last record. */
 void state_restore(cb_process *p);
-/* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
+/* What changed since the last record is part of the state from now on. False: it cannot be kept;
+ * parked. */
 bool state_accept(cb_process *p);
 
-/* ---- size.c: the limit is the content_limit of its domain, in bytes of text, as the claimed row has it ---- */
+/* ---- size.c: the limit is the content_limit of its domain, in bytes of text, as the claimed row
+ * has it ---- */
 
-/* What a claim reads of each record beside its name and its values: measured_content() counts the same. */
+/* What a claim reads of each record beside its name and its values: measured_content() counts the
+ * same. */
 enum {
     RECORD_BYTES = 200
 };
 
 /* Whether the row may be read at all; looks at its text only. */
 bool size_is_loadable(const cb_process_row *row, cb_error *e);
-/* Of an inbox that may not be read: the text of one with nothing but operators' decisions. The caller frees it;
- * NULL without memory. */
+/* Of an inbox that may not be read: the text of one with nothing but operators' decisions. The
+ * caller frees it; NULL without memory. */
 char *size_decisions(const char *inbox);
 
 /* Counts from what the row has. */
 void size_begin(cb_process *p);
-/* A record gets these changes of the state (NULL: none), a value, so many bytes. False: that is too much; then the
- * state is what it was as of the last record, and the process is parked. */
+/* A record gets these changes of the state (NULL: none), a value, so many bytes. False: that is too
+ * much; then the state is what it was as of the last record, and the process is parked. */
 bool size_add_changes(cb_process *p, json_object *changes);
 bool size_add_value(cb_process *p, json_object *value);
 bool size_add(cb_process *p, size_t bytes);
@@ -304,7 +308,8 @@ bool size_add(cb_process *p, size_t bytes);
 bool size_state_fits(cb_process *p);
 
 /* ---- wait.c: responses ---- */
-/* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
+/* Takes what has arrived into the state, each response as a record. during: 0, or the open
+ * record's. */
 void responses_take(cb_process *p, int during);
 /* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
 void responses_take_late(cb_process *p, bool apply);
@@ -383,9 +388,11 @@ bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options)
 /* Puts a command of this record into what is sent with the next settle. */
 bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
                   int max_attempts, int timeout_seconds);
-/* The reply to this record's command that decides, final before not final. NULL: none yet. *final tells. */
+/* The reply to this record's command that decides, final before not final. NULL: none yet. *final
+ * tells. */
 inbox_item *command_reply(cb_process *p, const record *r, bool *final);
-/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or NULL. */
+/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or
+ * NULL. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final);
 /* True when the command has its final outcome, whether a reply says so or not. */
 bool command_has_ended(const record *r);
@@ -397,8 +404,8 @@ void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an
  * outcome. */
 void command_cancel(cb_process *p, const record *r);
-/* Asks for a command that is still in the troubleshooting queue with the failure of this reply to be
- * ended, because that failure is taken. */
+/* Asks for a command that is still in the troubleshooting queue with the failure of this reply to
+ * be ended, because that failure is taken. */
 void command_end_failed(cb_process *p, const record *r, const inbox_item *failure);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
@@ -451,7 +458,8 @@ cb_flow wait_step(cb_process *p, const wait_call *c);
 
 /* ---- manager.c: of types that have one ---- */
 cb_flow manager_execute(cb_process *p);
-/* Whether a step waits for a response of this name, and it can be read; the record has the error if not. */
+/* Whether a step waits for a response of this name, and it can be read; the record has the error if
+ * not. */
 bool manager_accepts(cb_process *p, const inbox_item *item, record *r);
 /* What the manager makes of a failure of this step; changes nothing. */
 verdict manager_judges(cb_process *p, int step, json_object *failure);

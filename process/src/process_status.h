@@ -1,5 +1,5 @@
-/* What a process can be, as its row and its settlements spell it. Strings exist only where a row is read and
- * a settlement is written. */
+/* What a process can be, as its row and its settlements spell it. Strings exist only where a row is
+ * read and a settlement is written. */
 #ifndef PROCESS_STATUS_H
 #define PROCESS_STATUS_H
 

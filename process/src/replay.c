@@ -81,8 +81,8 @@ static bool patch_both(cb_process *p, json_object *patch)
            cb_fields_patch(run_type(p)->state, p->state.recorded, patch, &(cb_error){ 0 });
 }
 
-/* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
- * where they stand. What the code has changed before is not recorded by that. */
+/* Responses, operators' decisions and compensations stand between the calls; what they changed is
+ * applied where they stand. What the code has changed before is not recorded by that. */
 static bool pass_between(cb_process *p, const record *r)
 {
     p->replay.cursor++;

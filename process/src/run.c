@@ -183,8 +183,8 @@ static bool run_load(cb_process *p, cb_error *e)
         return false;
     }
     size_begin(p);
-    /* These first, and both: a decision about what cannot be read must be found and answered, and where it
-     * leaves to must stay. */
+    /* These first, and both: a decision about what cannot be read must be found and answered, and
+     * where it leaves to must stay. */
     cb_error second;
     bool inbox = load_inbox(p, p->claim.row->inbox, e),
          leaves = load_leaving(p, inbox ? e : &second);

@@ -131,7 +131,8 @@ static bool put_lists(json_object *o, const cb_process *p)
     return records && consumed;
 }
 
-/* The caller's, or longer if the step that begins may take longer and nobody renews it meanwhile. */
+/* The caller's, or longer if the step that begins may take longer and nobody renews it
+ * meanwhile. */
 static double lease_seconds(const cb_process *p)
 {
     double least = p->claim.host->lease_seconds;

@@ -6,7 +6,8 @@
 #include "fields_types.h"
 #include "process_run.h"
 
-/* Into the record goes a copy: the maker may have kept the value, to change it later. Gives what is wrong. */
+/* Into the record goes a copy: the maker may have kept the value, to change it later. Gives what is
+ * wrong. */
 static const char *make_value(cb_process *p, record *r, json_object *(*make)(cb_process *, void *),
                               void *arg)
 {

@@ -1,5 +1,6 @@
-/* How much a run may hold: what its JSON takes in memory before it is read, what the state and the records
- * have come to while it runs. Beyond that a process is parked, so that no instance dies of it. */
+/* How much a run may hold: what its JSON takes in memory before it is read, what the state and the
+ * records have come to while it runs. Beyond that a process is parked, so that no instance dies of
+ * it. */
 #include <commandbus/json.h>
 #include <json-c/linkhash.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const char *string_end(const char *c)
     return c;
 }
 
-/* What has arrived may become part of the state; that is there as it is, as it was, as a change and as a text. */
+/* What has arrived may become part of the state; that is there as it is, as it was, as a change and
+ * as a text. */
 size_t cb_run_memory(const cb_process_row *row)
 {
     size_t history = row->history ? strlen(row->history) : 0, inbox = strlen(row->inbox),
@@ -110,7 +112,8 @@ static size_t string_bytes(const char *text, size_t length)
     return bytes;
 }
 
-/* At most so many as text, with what separates it from the next. Without making the text: json-c would keep it. */
+/* At most so many as text, with what separates it from the next. Without making the text: json-c
+ * would keep it. */
 static size_t text_bytes(json_object *value)
 {
     size_t bytes = 4;

@@ -33,8 +33,8 @@ static bool may_come_through(cb_db *db, const cb_error *e)
     return e->code == CB_AGAIN || (e->code == CB_LOST && cb_db_reconnect(db, &why));
 }
 
-/* The same again while the row is locked, as by a response that arrives, or the connection was lost; for as
- * long as the lease may last. */
+/* The same again while the row is locked, as by a response that arrives, or the connection was
+ * lost; for as long as the lease may last. */
 static bool settle(const here *h, cb_process_settlement *settlement)
 {
     static const struct timespec nap = { 0, 5000000 };
@@ -74,8 +74,8 @@ void cb_process_types_caller(const cb_process_types *types, char *to, size_t siz
         snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
 }
 
-/* It is started: whatever goes wrong from here on, it is EXECUTING and the workers take it up when the lease
- * ends. */
+/* It is started: whatever goes wrong from here on, it is EXECUTING and the workers take it up when
+ * the lease ends. */
 static const char *run_here(const here *h, const cb_process_types *types, const cb_uuid *id)
 {
     cb_run_host host = { .checkpoint = checkpoint, .lease_seconds = h->lease_seconds };

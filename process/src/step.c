@@ -55,7 +55,8 @@ static const cb_host step_host = { .remaining_ms = remaining_ms,
                                    .is_lost = is_lost,
                                    .is_stopping = is_stopping };
 
-/* The key that downstream knows this step by, whichever attempt it is. Nobody else can send a command with it. */
+/* The key that downstream knows this step by, whichever attempt it is. Nobody else can send a
+ * command with it. */
 static cb_uuid step_key(const cb_process *p, const char *prefix, const char *name)
 {
     char text[512];
@@ -217,7 +218,8 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
     tried begun = begin(p, r, options, timeout);
     if (begun != TRIED_DONE)
         return begun;
-    /* A pause while that became durable may have cost the lease: somebody else may run it by now. */
+    /* A pause while that became durable may have cost the lease: somebody else may run it by
+     * now. */
     if (!options->local && run_is_lost(p))
         return TRIED_LOST;
     cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),

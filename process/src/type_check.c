@@ -1,4 +1,5 @@
-/* Whether a process type and its manager are sound: found when a program starts, not when a process runs. */
+/* Whether a process type and its manager are sound: found when a program starts, not when a process
+ * runs. */
 #include <ctype.h>
 #include <string.h>
 

@@ -15,7 +15,8 @@ static const char *const kinds_of_fields[] = {
     [CB_DECIMAL] = "decimal", [CB_DATE] = "text?",
 };
 
-/* Of an enum that is needed the first name, which is what it is without being said, is no answer. */
+/* Of an enum that is needed the first name, which is what it is without being said, is no
+ * answer. */
 static json_object *describe_field(const cb_field *field, bool is_needed)
 {
     const char *kind =

@@ -1,5 +1,5 @@
-/* Waits: until a condition on the state holds, or a response has come. Responses: each a record of its own, applied
- * at the frontier. */
+/* Waits: until a condition on the state holds, or a response has come. Responses: each a record of
+ * its own, applied at the frontier. */
 #include <stdio.h>
 
 #include "process_run.h"
