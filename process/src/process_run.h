@@ -101,8 +101,8 @@ typedef struct {
     int64_t began_ms; /* our clock */
     parking_code unreadable_code;
     const char *unreadable; /* why its row could not be loaded; NULL: it was */
-    inbox_item
-        *request; /* an operator's; NULL: none. Until the first checkpoint, which moves the inbox */
+    /* An operator's; NULL: none. Until the first checkpoint, which moves the inbox. */
+    inbox_item *request;
 } run_claim;
 
 typedef struct {
