@@ -209,7 +209,7 @@ const cb_process_type payment_manager = {
     .manager = &manager,
     .wait_timeout_ms = PAYMENT_WAIT_MS,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed,
-    .on_canceled = mark_canceled,
+    .on_completed = on_payment_completed,
+    .on_canceled = on_payment_canceled,
     .redact = payment_redact,
 };

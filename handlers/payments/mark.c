@@ -80,13 +80,13 @@ cb_outcome mark_failed(cb_context *ctx, const payment *p)
 
 /* ---- hooks ---- */
 
-void mark_completed(cb_process *p, void *state)
+void on_payment_completed(cb_process *p, void *state)
 {
     (void)p;
     ((payment *)state)->status = PAYMENT_COMPLETE;
 }
 
-void mark_canceled(cb_process *p, void *state)
+void on_payment_canceled(cb_process *p, void *state)
 {
     (void)p;
     ((payment *)state)->status = PAYMENT_CANCELLED;

@@ -13,8 +13,8 @@ cb_outcome mark_failed(cb_context *ctx, const payment *p);
 
 /* Hooks of a process at its end: COMPLETE; CANCELLED, whether anything was undone or not. They say so in the state:
  * the row follows its process by itself, whoever ends it (payments.end_with_process). */
-void mark_completed(cb_process *p, void *state);
-void mark_canceled(cb_process *p, void *state);
+void on_payment_completed(cb_process *p, void *state);
+void on_payment_canceled(cb_process *p, void *state);
 
 /* Whether a payment can be taken up: payment_check, and its value date is not over (VALUE_DATE_PAST). Asked once, by the
  * first step: a date that passes later is for those who are called then. */

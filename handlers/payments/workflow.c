@@ -82,7 +82,7 @@ const cb_process_type payment_workflow = {
     .payloads = payment_payloads,
     .n_payloads = PAYMENT_RESPONSES,
     .deadline_action_of = payment_deadline,
-    .on_completed = mark_completed,
-    .on_canceled = mark_canceled,
+    .on_completed = on_payment_completed,
+    .on_canceled = on_payment_canceled,
     .redact = payment_redact,
 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 /* The reason of a cancel that the runtime itself asked for: no decision of anybody's. */
 static const char our_cancel[] = "commandbus: its process does not wait for it any more";
@@ -29,7 +29,7 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
     }
     r->send_no++;
     snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no);
-    r->command_id = cb_uuid_derived(&p->row->process_id, key);
+    r->command_id = cb_uuid_derived(&p->claim.row->process_id, key);
     r->status = RECORD_WAITING;
     r->attempts++;
     r->max_attempts = max_attempts;
@@ -44,10 +44,12 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
         put_int(o, "max_attempts", max_attempts);
     if (timeout_seconds > 0)
         put_int(o, "timeout_seconds", timeout_seconds);
-    json_object_array_add(p->commands, o);
-    p->sent_to =
-        p->sent == 0 || (p->sent_to && strcmp(p->sent_to, r->domain) == 0) ? r->domain : NULL;
-    p->sent++;
+    json_object_array_add(p->outcome.commands, o);
+    p->figures.sent_to =
+        p->figures.sent == 0 || (p->figures.sent_to && strcmp(p->figures.sent_to, r->domain) == 0)
+            ? r->domain
+            : NULL;
+    p->figures.sent++;
     return true;
 }
 
@@ -59,12 +61,12 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
     json_object *told = NULL;
     char key[512];
 
-    if (!pthread_equal(p->thread, pthread_self())) {
-        atomic_store(&p->from_abroad, true);
+    if (!pthread_equal(p->guard.thread, pthread_self())) {
+        atomic_store(&p->guard.from_abroad, true);
         return false;
     }
-    if (!p->in_hook) {
-        run_stray(p, "cb_hook_send() was called outside of a hook");
+    if (!p->guard.in_hook) {
+        run_stray(p, "cb_hook_send() was called outside a hook");
         return false;
     }
     if (!domain || !command_type || !(told = json_object_new_object()))
@@ -73,20 +75,21 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
         json_object_put(told);
         return false;
     }
-    snprintf(key, sizeof key, "hook/%s/%zu", p->in_step, json_object_array_length(p->commands));
-    cb_uuid id = cb_uuid_derived(&p->row->process_id, key);
+    snprintf(key, sizeof key, "hook/%s/%zu", p->guard.function,
+             json_object_array_length(p->outcome.commands));
+    cb_uuid id = cb_uuid_derived(&p->claim.row->process_id, key);
     put_text(o, "domain", domain);
     put_text(o, "command_type", command_type);
     put_text(o, "command_id", id.text);
     put_text(o, "reply_to", "");
     put(o, "data", data ? json_object_get(data) : json_object_new_object());
-    json_object_array_add(p->commands, o);
+    json_object_array_add(p->outcome.commands, o);
     put_text(told, "command_id", id.text);
     put_text(told, "domain", domain);
     put_text(told, "command_type", command_type);
-    run_event(p, "COMMAND_SENT", p->in_step, told);
-    p->sent_to = NULL;
-    p->sent++;
+    run_event(p, "COMMAND_SENT", p->guard.function, told);
+    p->figures.sent_to = NULL;
+    p->figures.sent++;
     return true;
 }
 
@@ -106,7 +109,7 @@ static void ask_to_cancel(cb_process *p, const record *r, const char *reason,
         put_text(o, "error_type", reply_text(failure, "error_type"));
         put_text(o, "error_code", reply_text(failure, "error_code"));
     }
-    json_object_array_add(p->cancels, o);
+    json_object_array_add(p->outcome.cancels, o);
 }
 
 void command_cancel(cb_process *p, const record *r)
@@ -150,7 +153,7 @@ static bool is_canceled_for(const inbox_item *reply, const char *why)
 {
     const char *reason = reply_text(reply, "reason");
 
-    return strcmp(reply->name, "CANCELED") == 0 && reason && strcmp(reason, why) == 0;
+    return reply->outcome == REPLY_CANCELED && reason && strcmp(reason, why) == 0;
 }
 
 bool reply_is_our_cancel(const inbox_item *reply)
@@ -163,8 +166,9 @@ bool reply_is_of_failure(const inbox_item *reply)
     return is_canceled_for(reply, failure_taken);
 }
 
-/* The id is derived from process, step and send number; deliver_replies has put the domain of the command's
- * row beside it, and has asked that row whether this process sent it and told it to reply there. */
+/* The id is derived from process, step and send number; deliver_replies has put the domain of the
+ * command's row beside it, and has asked that row whether this process sent it and told it to reply
+ * there. */
 bool reply_is_to(const inbox_item *item, const record *r)
 {
     const char *id, *domain;
@@ -183,8 +187,8 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
     inbox_item *found = NULL;
 
     *final = false;
-    for (size_t i = 0; i < p->n_inbox && !*final; i++) {
-        inbox_item *item = &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n && !*final; i++) {
+        inbox_item *item = &p->inbox.items[i];
         if (!reply_is_to(item, r))
             continue;
         found = item;
@@ -193,21 +197,20 @@ inbox_item *command_reply(cb_process *p, const record *r, bool *final)
     return found;
 }
 
-/* What the command says of itself goes before a reply that tells how it was once: an operator may have
- * decided about it since. */
+/* What the command says of itself goes before a reply that tells how it was once: an operator may
+ * have decided about it since. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final)
 {
-    return r->command_status ? strcmp(r->command_status, "IN_TROUBLESHOOTING_QUEUE") == 0
-                             : not_final != NULL;
+    return r->command_status != COMMAND_NOT_ASKED ? r->command_status == COMMAND_IN_TSQ
+                                                  : not_final != NULL;
 }
 
 /* Then its reply is on its way, or was lost: it comes with the next settle that asks for it
  * (restore_replies), and it would be wrong to say that nobody knows. */
 bool command_has_ended(const record *r)
 {
-    return r->command_status &&
-           (strcmp(r->command_status, "COMPLETED") == 0 ||
-            strcmp(r->command_status, "FAILED") == 0 || strcmp(r->command_status, "CANCELED") == 0);
+    return r->command_status == COMMAND_COMPLETED || r->command_status == COMMAND_FAILED ||
+           r->command_status == COMMAND_CANCELED;
 }
 
 void command_await_lost(cb_process *p, record *r)
@@ -218,8 +221,8 @@ void command_await_lost(cb_process *p, record *r)
 
 void command_consume(cb_process *p, const record *r)
 {
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        if (reply_is_to(&p->inbox[i], r))
-            p->inbox[i].consumed = true;
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        if (reply_is_to(&p->inbox.items[i], r))
+            p->inbox.items[i].consumed = true;
     }
 }

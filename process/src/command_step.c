@@ -1,11 +1,11 @@
-/* Command steps: sent with the settle that suspends, resumed by the reply. One for both ways to write a
- * process; how data is built and taken is the driver's: cb_command_step below, or manager.c. */
+/* Command steps: sent with the settle that suspends, resumed by the reply. One for both ways to
+ * write a process; how data is built and taken is the driver's: cb_command_step below, or
+ * manager.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
-#include "size.h"
+#include "process_run.h"
 
 void command_route(const cb_process *p, command_call *c)
 {
@@ -21,8 +21,8 @@ void command_route(const cb_process *p, command_call *c)
     o->wait_timeout_ms = r->wait_timeout_ms != 0 ? r->wait_timeout_ms : o->wait_timeout_ms;
 }
 
-/* 0: until the deadline of the process, if it has one. The type's timeout is for its responses: a queue that
- * is deep slows processes down, it does not end them. */
+/* 0: until the deadline of the process, if it has one. The type's timeout is for its responses: a
+ * queue that is deep slows processes down, it does not end them. */
 static int64_t wait_ms(const command_call *c)
 {
     return c->options.wait_timeout_ms > 0 ? c->options.wait_timeout_ms : 0;
@@ -30,7 +30,7 @@ static int64_t wait_ms(const command_call *c)
 
 static cb_flow wait_for_reply(cb_process *p, const record *r)
 {
-    p->status = type_reply_status(p->type->type);
+    p->outcome.status = type_reply_status(run_type(p));
     run_wait_for(p, r);
     return call_leave(p, LEFT_WAITING);
 }
@@ -38,21 +38,22 @@ static cb_flow wait_for_reply(cb_process *p, const record *r)
 static cb_flow send(cb_process *p, record *r, const command_call *c)
 {
     const cb_command_options *o = &c->options;
-    cb_error e = { .message = "its function refuses" };
+    cb_error e = { .message = "its function refused" };
     json_object *data;
 
     if (!o->domain || !o->command_type)
-        return run_park(p, "PERMANENT_FAILURE",
-                        "command step '%s' does not know where to go: set command-steps.%s.domain "
+        return run_park(p, PARKED_PERMANENT_FAILURE,
+                        "command step '%s' has no destination: set command-steps.%s.domain "
                         "and .command-type, then retry",
                         c->name, c->name);
     if (!(data = c->form->request(p, c, &e)))
-        return run_park(p, "PERMANENT_FAILURE",
+        return run_park(p, PARKED_PERMANENT_FAILURE,
                         "the request of command step '%s' cannot be built: %s", c->name, e.message);
     if (!record_set_text(&r->domain, o->domain) ||
         !record_set_text(&r->command_type, o->command_type) ||
         !command_send(p, r, "command", data, o->max_attempts, o->timeout_seconds))
-        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for command step '%s'",
+                        c->name);
     record_set_timeout(r, wait_ms(c));
     return wait_for_reply(p, r);
 }
@@ -62,49 +63,52 @@ static bool is_undone(const command_call *c)
     return c->options.compensate || c->options.compensate_command;
 }
 
-static void register_owed(cb_process *p, const record *r, const command_call *c)
+static void register_compensation(cb_process *p, const record *r, const command_call *c)
 {
     if (is_undone(c))
-        saga_owe(p, r, c->options.compensate, &(cb_step_options){ 0 });
+        compensation_register(p, r, c->options.compensate, &(cb_step_options){ 0 });
 }
 
-/* The code cannot take what has come: the record stays open and the reply where it is, for better code. */
+/* The code cannot take what has come: the record stays open and the reply where it is, for better
+ * code. */
 static cb_flow not_taken(cb_process *p, const record *r, const char *what, const cb_error *e)
 {
     state_restore(p);
-    return run_park(p, "PERMANENT_FAILURE", "command step '%s': %s: %s; command %s is COMPLETED",
-                    r->name, what, e->message, r->command_id.text);
+    return run_park(p, PARKED_PERMANENT_FAILURE,
+                    "command step '%s': %s: %s; command %s is COMPLETED", r->name, what, e->message,
+                    r->command_id.text);
 }
 
 static cb_flow succeeded(cb_process *p, record *r, const command_call *c, const inbox_item *reply)
 {
-    cb_error e = { .message = "its function refuses" };
+    cb_error e = { .message = "its function refused" };
 
     json_object_put(r->result);
     r->result = json_object_get(reply_result(reply));
     if (!c->form->take(p, c, r->result, &e)) {
         state_restore(p);
         /* On the way back it is not the result that counts, but that there is something to undo. */
-        if (p->purpose != REBUILD)
-            return not_taken(p, r, "its result is not what the code takes", &e);
+        if (p->replay.purpose != REBUILD)
+            return not_taken(p, r, "the code refused its result", &e);
     }
-    OWNED(json_object) owes = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
-    if (is_undone(c) && !owes)
-        return not_taken(p, r, "what undoes it cannot be built", &e);
-    if ((owes && !size_add_value(p, owes)) || !call_complete(p, r)) {
+    OWNED(json_object) undo = is_undone(c) ? c->form->undo(p, c, r, &e) : NULL;
+    if (is_undone(c) && !undo)
+        return not_taken(p, r, "its compensation cannot be built", &e);
+    if ((undo && !size_add_value(p, undo)) || !call_complete(p, r)) {
         record_drop_result(r); /* parked; the reply is there for the retry */
         return CB_LEAVE;
     }
-    r->owes = json_object_take(&owes);
+    r->compensation = json_object_take(&undo);
     run_waited(p, r);
     command_consume(p, r);
-    register_owed(p, r, c);
-    return p->left ? CB_LEAVE : CB_NEXT;
+    register_compensation(p, r, c);
+    return p->replay.left ? CB_LEAVE : CB_NEXT;
 }
 
 /* ---- failures ---- */
 
-static const char step_timeout[] = "COMMAND_STEP_TIMEOUT";
+/* The code of a record whose timeout the code would take. */
+#define TIMED_OUT parking_code_names[PARKED_COMMAND_STEP_TIMEOUT]
 
 static catcher catcher_of(const command_call *c)
 {
@@ -125,7 +129,7 @@ static json_object *failure_of_error(const cb_process *p, const inbox_item *repl
 
 static json_object *failure_of_timeout(const inbox_item *reply)
 {
-    return failure_new(CB_FAILURE_TIMEOUT, step_timeout, "there was no final reply in time",
+    return failure_new(CB_FAILURE_TIMEOUT, TIMED_OUT, "there was no final reply in time",
                        reply ? reply->payload : NULL);
 }
 
@@ -134,7 +138,7 @@ static json_object *failure_of_reply(const cb_process *p, const inbox_item *repl
 {
     if (reply_is_our_cancel(reply))
         return failure_of_timeout(reply);
-    if (strcmp(reply->name, "CANCELED") == 0 && !reply_is_of_failure(reply))
+    if (reply->outcome == REPLY_CANCELED && !reply_is_of_failure(reply))
         return failure_new(CB_FAILURE_CANCELED, "CANCELED", reply_text(reply, "reason"),
                            reply->payload);
     return failure_of_error(p, reply);
@@ -144,7 +148,7 @@ static json_object *failure_of_reply(const cb_process *p, const inbox_item *repl
  * decides. */
 static bool is_given_up(const record *r)
 {
-    return r->error_code && strcmp(r->error_code, step_timeout) == 0;
+    return parking_code_named(r->error_code) == PARKED_COMMAND_STEP_TIMEOUT;
 }
 
 /* Nobody takes it: the business says no, or a person looks at it. */
@@ -156,7 +160,9 @@ static cb_flow not_caught(cb_process *p, const record *r, const cb_caught *failu
         run_fail_text(p, r->error_code, "%s", failure->message);
         return call_leave(p, LEFT_BUSINESS);
     }
-    return run_park(p, failure->kind == CB_FAILURE_TIMEOUT ? step_timeout : "PERMANENT_FAILURE",
+    return run_park(p,
+                    failure->kind == CB_FAILURE_TIMEOUT ? PARKED_COMMAND_STEP_TIMEOUT
+                                                        : PARKED_PERMANENT_FAILURE,
                     "command step '%s': command %s failed: %s: %s", r->name, r->command_id.text,
                     failure->code, *failure->message ? failure->message : "no message");
 }
@@ -171,8 +177,9 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 
     run_waited(p, r);
     if (!failure)
-        return run_park(p, "PERMANENT_FAILURE", "no memory for command step '%s'", c->name);
-    if (p->purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for command step '%s'",
+                        c->name);
+    if (p->replay.purpose == FORWARD && !again && failure_is_known(failure_text(failure, "code")))
         said = failure_ask(p, &by, failure);
     if (said == TAKE_IT) {
         cb_flow flow = failure_take(p, r, &by, failure);
@@ -181,14 +188,14 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
         return flow;
     }
     cb_caught view = failure_view(failure);
-    r->status = p->purpose == FORWARD ? RECORD_FAILED : RECORD_ABANDONED;
+    r->status = p->replay.purpose == FORWARD ? RECORD_FAILED : RECORD_ABANDONED;
     r->dirty = true;
     record_set_text(&r->error_code, view.kind == CB_FAILURE_TIMEOUT ? "CANCELED" : view.code);
     record_set_text(&r->error_message, view.kind == CB_FAILURE_TIMEOUT ? reply_text(reply, "reason")
                                        : *view.message                 ? view.message
                                                                        : NULL);
     command_consume(p, r);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     if (again)
         return send(p, r, c); /* it timed out, and an operator wants it tried again */
@@ -199,7 +206,7 @@ static cb_flow ended(cb_process *p, record *r, const command_call *c, inbox_item
 static cb_flow in_tsq(cb_process *p, const record *r, const command_call *c, const char *code)
 {
     run_wait_for(p, r);
-    return run_park(p, "COMMAND_IN_TSQ",
+    return run_park(p, PARKED_COMMAND_IN_TSQ,
                     "command step '%s': command %s of domain '%s' is in the troubleshooting queue: "
                     "%s",
                     c->name, r->command_id.text, r->domain, code ? code : "");
@@ -218,8 +225,8 @@ static cb_flow wait_for_answer(cb_process *p, const record *r)
     int64_t left = r->timeout_at - run_now_ms(p);
 
     if (left <= 0 || left > lost_reply_ms) {
-        p->timeout_at = 0;
-        p->timeout_ms = lost_reply_ms;
+        p->outcome.timers.timeout_at = 0;
+        p->outcome.timers.timeout_ms = lost_reply_ms;
     }
     return flow;
 }
@@ -250,20 +257,21 @@ static cb_flow timed_out(cb_process *p, record *r, const command_call *c)
     command_cancel(p, r);
     if (is_given_up(r)) {
         run_wait_for(p, r);
-        return run_park(p, "OUTCOME_UNKNOWN",
-                        "the outcome of command step '%s', command %s, is not known: it was "
-                        "received, and has sent no final reply in time",
+        return run_park(p, PARKED_OUTCOME_UNKNOWN,
+                        "the outcome of command step '%s', command %s, is unknown: it was "
+                        "received, but sent no final reply in time",
                         c->name, r->command_id.text);
     }
     run_event(p, "WAIT_TIMEOUT", c->name, NULL);
     if (failure && failure_ask(p, &by, failure) == TAKE_IT) {
-        record_set_text(&r->error_code, step_timeout);
+        record_set_text(&r->error_code, TIMED_OUT);
         record_set_timeout(r, outcome_wait_ms);
         return wait_for_reply(p, r);
     }
     run_wait_for(p, r);
-    return run_park(p, step_timeout, "command step '%s' got no final reply in time from command %s",
-                    c->name, r->command_id.text);
+    return run_park(p, PARKED_COMMAND_STEP_TIMEOUT,
+                    "command step '%s' got no final reply in time from command %s", c->name,
+                    r->command_id.text);
 }
 
 /* Whether somebody may want to know what its command in the troubleshooting queue said. */
@@ -271,12 +279,12 @@ static bool asks_for_failures(const cb_process *p, const command_call *c)
 {
     catcher by = catcher_of(c);
 
-    return p->type->type->classify || failure_may_be_taken(p, &by);
+    return run_type(p)->classify || failure_may_be_taken(p, &by);
 }
 
 static cb_flow still_out(cb_process *p, record *r, const command_call *c)
 {
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     bool overdue = is_overdue(p, r);
     if (overdue && command_has_ended(r)) {
@@ -303,13 +311,13 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
 
     if (!reply)
         return still_out(p, r, c);
-    if (final && strcmp(reply->name, "SUCCESS") == 0) {
+    if (final && reply->outcome == REPLY_SUCCESS) {
         r->dirty = true;
         return succeeded(p, r, c, reply);
     }
     if (final)
         return ended(p, r, c, reply);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     if (command_is_in_tsq(r, reply))
         return failed_for_now(p, r, c, reply);
@@ -326,13 +334,13 @@ cb_flow command_step(cb_process *p, command_call *c)
         return CB_LEAVE;
     if (at == PASSED) {
         catcher by = catcher_of(c);
-        register_owed(p, r, c);
+        register_compensation(p, r, c);
         return failure_pass(p, r, &by);
     }
     command_route(p, c);
     if (at == OPEN && r->status == RECORD_WAITING)
         return look_for_reply(p, r, c);
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_COMMAND, c->name);
     return r ? send(p, r, c) : CB_LEAVE;
@@ -348,7 +356,7 @@ static json_object *build(cb_process *p, cb_request_fn *request, const char *nam
     if (!data || !request)
         return data;
     whereabouts was = function_enter(p, name);
-    bool built = request(p->state, data);
+    bool built = request(p->state.now, data);
     if (!function_return(p, was) && built)
         return data;
     json_object_put(data);
@@ -365,7 +373,7 @@ static bool take_by_function(cb_process *p, const command_call *c, json_object *
 {
     (void)e;
     whereabouts was = function_enter(p, c->name);
-    bool taken = !c->options.take || c->options.take(p->state, result);
+    bool taken = !c->options.take || c->options.take(p->state.now, result);
     return !function_return(p, was) && taken;
 }
 
@@ -375,24 +383,24 @@ static json_object *undo_by_function(cb_process *p, const command_call *c, const
 {
     (void)e;
     const cb_command_options *o = &c->options;
-    json_object *owes = json_object_new_object(), *data;
+    json_object *undo = json_object_new_object(), *data;
 
-    if (!owes || o->compensate) {
-        if (owes)
-            put(owes, "inline", json_object_new_boolean(true));
-        return owes;
+    if (!undo || o->compensate) {
+        if (undo)
+            put(undo, "inline", json_object_new_boolean(true));
+        return undo;
     }
     data = o->compensate_request ? build(p, o->compensate_request, c->name)
            : json_object_is_type(r->result, json_type_object) ? json_object_get(r->result)
                                                               : json_object_new_object();
     if (!data) {
-        json_object_put(owes);
+        json_object_put(undo);
         return NULL;
     }
-    put_text(owes, "domain", r->domain);
-    put_text(owes, "command_type", o->compensate_command);
-    put(owes, "data", data);
-    return owes;
+    put_text(undo, "domain", r->domain);
+    put_text(undo, "command_type", o->compensate_command);
+    put(undo, "data", data);
+    return undo;
 }
 
 cb_flow cb_command_step_with(cb_process *p, const char *name, const cb_command_options *options)

@@ -1,331 +1,330 @@
-/* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and what has
- * arrived, so that a process woken for nothing goes back to sleep as it was. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "engine.h"
+/* What a claim is about. A wake-up is only a hint: what is done follows from what is recorded and
+ * what has arrived, so that a process woken for nothing goes back to sleep as it was. */
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     MOST_UNSETTLED_CLAIMS = 10
 };
 
-static bool is(const char *a, const char *b)
+/* ---- the transitions ---- */
+
+/* Where a claim stands. */
+typedef enum {
+    UNREADABLE, /* its row cannot be loaded */
+    CLAIMED,
+    GOING_ON, /* nobody has to decide about it */
+    EXECUTED, /* execute() was left */
+    LEAVING,  /* it does not go forward any more */
+    REBUILT,  /* and what there is to undo is known */
+    RESOLVED, /* and how its last call has ended */
+    SETTLED,
+} stage;
+
+typedef bool condition(cb_process *p);
+/* False: the claim is to be settled as it stands now. */
+typedef bool action(cb_process *p);
+
+static condition has_ended, ends_its_workers, has_request, is_parked;
+static condition is_to_retry, is_to_cancel, is_to_complete, is_to_be_dropped;
+static condition is_past_deadline, is_before_retry, is_leaving;
+static condition is_through, is_declined, is_at_deadline, is_given_up, yields;
+static condition is_to_compensate;
+
+static action drop_unread, park_unread, take_late, park_deadly, ignore_request;
+static action wait_for_retry, go_forward, complete, leave_declined, park_given_up, give_back;
+
+#define ELSE NULL
+
+/* What a claim may do next: the first row that holds for where it stands. `act` NULL: nothing to
+ * do. */
+/* clang-format off */
+static const struct {
+    stage at;
+    condition *when;
+    action *act;
+    stage then;
+} transitions[] = {
+    { UNREADABLE, has_ended,        run_stay,            SETTLED },
+    { UNREADABLE, is_to_be_dropped, drop_unread,         SETTLED },
+    { UNREADABLE, ELSE,             park_unread,         SETTLED },
+
+    { CLAIMED,    has_ended,        take_late,           SETTLED },
+    { CLAIMED,    ends_its_workers, park_deadly,         SETTLED },
+    { CLAIMED,    is_to_retry,      operator_retries,    GOING_ON },
+    { CLAIMED,    is_to_cancel,     operator_cancels,    LEAVING },
+    { CLAIMED,    is_to_complete,   operator_completes,  LEAVING },
+    { CLAIMED,    has_request,      ignore_request,      SETTLED },
+    { CLAIMED,    is_parked,        run_stay,            SETTLED },
+    { CLAIMED,    ELSE,             NULL,                GOING_ON },
+
+    /* The deadline goes before a retry: it would wake the process again at once and for ever. */
+    { GOING_ON,   is_past_deadline, leave_for_deadline,  LEAVING },
+    { GOING_ON,   is_before_retry,  wait_for_retry,      SETTLED },
+    { GOING_ON,   is_leaving,       NULL,                LEAVING },
+    { GOING_ON,   ELSE,             go_forward,          EXECUTED },
+
+    { EXECUTED,   is_through,       complete,            SETTLED },
+    { EXECUTED,   is_declined,      leave_declined,      LEAVING },
+    { EXECUTED,   is_at_deadline,   leave_for_deadline,  LEAVING },
+    { EXECUTED,   is_given_up,      park_given_up,       SETTLED },
+    { EXECUTED,   yields,           give_back,           SETTLED },
+    { EXECUTED,   ELSE,             NULL,                SETTLED }, /* it waits, is parked … */
+
+    { LEAVING,    ELSE,             leave_rebuild,       REBUILT },
+    { REBUILT,    ELSE,             leave_learn_outcome, RESOLVED },
+    { RESOLVED,   is_to_compensate, run_compensate,          SETTLED },
+    { RESOLVED,   ELSE,             leave_finish,        SETTLED },
+};
+/* clang-format on */
+
+static stage move_on(cb_process *p, stage at)
 {
-    return a && strcmp(a, b) == 0;
+    size_t i = 0;
+
+    while (transitions[i].at != at || (transitions[i].when && !transitions[i].when(p)))
+        i++; /* the last row of a stage always holds */
+    return !transitions[i].act || transitions[i].act(p) ? transitions[i].then : SETTLED;
 }
 
-static bool is_over(const char *status)
+/* ---- what cannot be read ---- */
+
+static bool has_ended(cb_process *p)
 {
-    return is(status, "COMPLETED") || is(status, "COMPENSATED") || is(status, "CANCELED") ||
-           is(status, "FAILED");
+    return process_status_is_end(p->outcome.status);
 }
 
-/* As it was: nothing but what is already noted changes. */
-static void stay(cb_process *p)
+/* For this nothing of it has to be understood. */
+static bool is_to_be_dropped(cb_process *p)
 {
-    p->status = status_word(p->row->status);
-    p->retry_at = p->row->retry_ms;
-    p->timeout_at = p->row->wait_timeout_ms;
-    p->wake = is(p->status, "WAITING_FOR_TSQ") || is_over(p->status) ? WAKE_NEVER : WAKE_TIMERS;
+    return is_to_cancel(p) && !operator_asks(p->claim.request, "run_compensations");
 }
 
-/* ---- forward ---- */
-
-static void complete(cb_process *p)
+/* What it would have to undo stays to be seen. */
+static bool drop_unread(cb_process *p)
 {
-    if (!p->responses_taken)
-        responses_take(p, 0);
-    if (p->left || !state_accept(p))
-        return;
-    run_hook(p, "on_completed", p->type->type->on_completed);
-    p->state_changed = true;
-    run_end(p, "COMPLETED");
+    const char *reason = reply_text(p->claim.request, "reason");
+
+    p->claim.request->consumed = true;
+    run_fail_text(p, process_status_names[STATUS_CANCELED], "%s", reason ? reason : "");
+    run_end(p, STATUS_CANCELED);
+    return true;
 }
 
-static void forward(cb_process *p)
+/* A request is answered by parking it again: the next decision must not be refused because of this
+ * one. */
+static bool park_unread(cb_process *p)
 {
-    p->status = "EXECUTING";
-    record_set_text(&p->error_code, NULL);
-    record_set_text(&p->error_message, NULL);
-    record_set_text(&p->wait, NULL);
-    run_execute(p, FORWARD);
-    switch (p->left) {
-    case NOT_LEFT:
-        complete(p);
-        break;
-    case LEFT_YIELDING:
-        p->status = "PENDING";
-        p->wake = WAKE_NOW;
-        break;
-    case LEFT_BUSINESS: {
-        char *code = p->error_code, *message = p->error_message;
-        p->error_code = p->error_message = NULL;
-        leave_begin(p, "COMPENSATE", "COMPENSATED", code, message, false);
-        free(code);
-        free(message);
-        break;
-    }
-    case LEFT_DEADLINE:
-        leave_for_deadline(p);
-        break;
-    case LEFT_FRONTIER: /* a record that was given up: nothing would ever wake it */
-        p->left = NOT_LEFT;
-        run_park(p, "NON_DETERMINISTIC", "it was given up before, and cannot go forward");
-        break;
-    case LEFT_WAITING:
-    case LEFT_RETRYING:
-    case LEFT_PARKED:
-    case LEFT_LOST:
-        break;
-    }
+    if (p->claim.request)
+        p->claim.request->consumed = true;
+    run_park(p, p->claim.unreadable_code, "it cannot be read: %s", p->claim.unreadable);
+    return true;
 }
 
-/* Woken too early, or by a worker that died after it had been. */
-static bool must_wait_for_retry(const cb_process *p)
+/* ---- what ended, or ends its workers ---- */
+
+static bool ends_its_workers(cb_process *p)
 {
-    return p->row->retry_ms > run_now_ms(p) &&
-           (is(p->status, "WAITING_FOR_RETRY") || is(p->status, "COMPENSATING") ||
-            is(p->status, "EXECUTING"));
+    return p->claim.row->unsettled >= MOST_UNSETTLED_CLAIMS;
 }
 
-static void wait_for_retry(cb_process *p)
+/* At its end nothing can be parked: a response that ends workers is recorded, but not applied. */
+static bool take_late(cb_process *p)
 {
-    stay(p);
-    if (is(p->status, "EXECUTING"))
-        p->status = "WAITING_FOR_RETRY";
+    responses_take_late(p, !ends_its_workers(p));
+    if (p->claim.request)
+        p->claim.request->consumed = true;
+    return run_stay(p);
 }
 
-/* The deadline goes before a retry: it would wake the process again at once and for ever. */
-static void go_on(cb_process *p)
+/* Whatever it was claimed for: also an operator's request is not tried for ever. */
+static bool park_deadly(cb_process *p)
 {
-    if (!p->leaving && run_is_overdue(p))
-        leave_for_deadline(p);
-    else if (must_wait_for_retry(p))
-        wait_for_retry(p);
-    else if (p->leaving)
-        leave_go_on(p);
-    else
-        forward(p);
+    if (p->claim.request)
+        (void)operator_record(p);
+    run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
+             "claimed %d times in a row, and no worker came back with an outcome: it seems "
+             "to kill its workers",
+             p->claim.row->unsettled);
+    return true;
 }
 
 /* ---- the troubleshooting queue ---- */
 
-/* The record whose command it waits for. */
-static record *waiting_record(cb_process *p)
+static bool has_request(cb_process *p)
 {
-    for (size_t i = p->n_records; i > 0; i--) {
-        record *r = &p->records[i - 1];
-        if (r->status == RECORD_WAITING && r->command_id.text[0])
-            return r;
-    }
-    return NULL;
+    return p->claim.request != NULL;
+}
+
+static bool is_to_retry(cb_process *p)
+{
+    return has_request(p) && p->claim.request->request == REQUEST_RETRY;
+}
+
+static bool is_to_cancel(cb_process *p)
+{
+    return has_request(p) && p->claim.request->request == REQUEST_CANCEL;
+}
+
+static bool is_to_complete(cb_process *p)
+{
+    return has_request(p) && p->claim.request->request == REQUEST_COMPLETE;
+}
+
+/* One that we do not know. */
+static bool ignore_request(cb_process *p)
+{
+    p->claim.request->consumed = true;
+    return run_stay(p);
 }
 
 /* A final reply to what it was parked for goes on without an operator. */
 static bool reply_resumes(cb_process *p)
 {
-    static const char *const codes[] = { "COMMAND_IN_TSQ", "COMMAND_STEP_TIMEOUT",
-                                         "OUTCOME_UNKNOWN", "COMPENSATION_FAILED" };
-    const record *r = waiting_record(p);
+    static const bool waits_for_reply[PARKING_CODES + 1] = {
+        [PARKED_COMMAND_IN_TSQ] = true,
+        [PARKED_COMMAND_STEP_TIMEOUT] = true,
+        [PARKED_OUTCOME_UNKNOWN] = true,
+        [PARKED_COMPENSATION_FAILED] = true,
+    };
+    parking_code code = parking_code_named(p->claim.row->error_code);
+    const record *r = run_waiting_record(p);
     bool final = false;
     const inbox_item *reply = r ? command_reply(p, r, &final) : NULL;
 
-    if (!final ||
-        (reply_is_our_cancel(reply) && !p->leaving && !is(p->row->error_code, "OUTCOME_UNKNOWN")))
+    if (!final || (reply_is_our_cancel(reply) && !is_leaving(p) && code != PARKED_OUTCOME_UNKNOWN))
         return false;
-    for (size_t i = 0; i < CB_COUNT(codes); i++) {
-        if (is(p->row->error_code, codes[i]))
-            return true;
-    }
-    return false;
+    return waits_for_reply[code];
 }
 
-static inbox_item *operator_request(cb_process *p)
+static bool is_parked(cb_process *p)
 {
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        if (p->inbox[i].kind == INBOX_OPERATOR && !p->inbox[i].consumed)
-            return &p->inbox[i];
+    return p->outcome.status == STATUS_WAITING_FOR_TSQ && !reply_resumes(p);
+}
+
+/* ---- going on ---- */
+
+static bool is_leaving(cb_process *p)
+{
+    return p->leaving.way != LEAVING_NOT;
+}
+
+static bool is_past_deadline(cb_process *p)
+{
+    return !is_leaving(p) && run_is_overdue(p);
+}
+
+/* Woken too early, or by a worker that died after it had been. */
+static bool is_before_retry(cb_process *p)
+{
+    return p->claim.row->retry_ms > run_now_ms(p) &&
+           (p->outcome.status == STATUS_WAITING_FOR_RETRY ||
+            p->outcome.status == STATUS_COMPENSATING || p->outcome.status == STATUS_EXECUTING);
+}
+
+static bool wait_for_retry(cb_process *p)
+{
+    run_stay(p);
+    if (p->outcome.status == STATUS_EXECUTING)
+        p->outcome.status = STATUS_WAITING_FOR_RETRY;
+    return true;
+}
+
+static bool go_forward(cb_process *p)
+{
+    p->outcome.status = STATUS_EXECUTING;
+    record_set_text(&p->outcome.error_code, NULL);
+    record_set_text(&p->outcome.error_message, NULL);
+    record_set_text(&p->outcome.wait, NULL);
+    run_execute(p, FORWARD);
+    return true;
+}
+
+/* ---- how execute() was left ---- */
+
+static bool is_through(cb_process *p)
+{
+    return p->replay.left == NOT_LEFT;
+}
+
+static bool complete(cb_process *p)
+{
+    if (!p->inbox.responses_taken)
+        responses_take(p, 0);
+    if (p->replay.left || !state_accept(p))
+        return false;
+    run_hook(p, "on_completed", run_type(p)->on_completed);
+    p->state.changed = true;
+    run_end(p, STATUS_COMPLETED);
+    return true;
+}
+
+static bool is_declined(cb_process *p)
+{
+    return p->replay.left == LEFT_BUSINESS;
+}
+
+static bool leave_declined(cb_process *p)
+{
+    leave_begin(p, LEAVING_TO_COMPENSATE, STATUS_COMPENSATED, p->outcome.error_code,
+                p->outcome.error_message, false);
+    return true;
+}
+
+static bool is_at_deadline(cb_process *p)
+{
+    return p->replay.left == LEFT_DEADLINE;
+}
+
+/* At a record that was given up: nothing would ever wake it. */
+static bool is_given_up(cb_process *p)
+{
+    return p->replay.left == LEFT_FRONTIER;
+}
+
+static bool park_given_up(cb_process *p)
+{
+    p->replay.left = NOT_LEFT;
+    run_park(p, PARKED_NON_DETERMINISTIC, "the process was abandoned before and cannot go forward");
+    return true;
+}
+
+static bool yields(cb_process *p)
+{
+    return p->replay.left == LEFT_YIELDING;
+}
+
+static bool give_back(cb_process *p)
+{
+    p->outcome.status = STATUS_PENDING;
+    p->outcome.timers.wake = WAKE_NOW;
+    return true;
+}
+
+static bool is_to_compensate(cb_process *p)
+{
+    return p->leaving.way == LEAVING_TO_COMPENSATE;
+}
+
+/* ---- a claim ---- */
+
+static inbox_item *find_request(cb_process *p)
+{
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        inbox_item *item = &p->inbox.items[i];
+        if (item->kind == INBOX_OPERATOR && !item->consumed)
+            return item;
     }
     return NULL;
 }
 
-static record *record_request(cb_process *p, inbox_item *request)
-{
-    record *r = run_append(p, KIND_OPERATOR, request->name);
-
-    request->consumed = true;
-    if (!r)
-        return NULL;
-    r->status = RECORD_COMPLETED;
-    r->result = json_object_get(request->payload);
-    return r;
-}
-
-static bool asked_for(const inbox_item *request, const char *key)
-{
-    json_object *value = NULL;
-
-    return json_object_object_get_ex(request->payload, key, &value) &&
-           json_object_get_boolean(value);
-}
-
-/* True when the operator was told that nobody knows how the last attempt ended. Who decides about something
- * else, a deadline or a settle that was refused, has not decided that it may run twice. */
-static bool knows_of_lost_attempt(const inbox_item *request)
-{
-    static const char *const codes[] = { "RETRIES_EXHAUSTED_CRASH_RECOVERY", "OUTCOME_UNKNOWN",
-                                         "COMPENSATION_FAILED" };
-    const char *code = reply_text(request, "error_code");
-
-    for (size_t i = 0; i < CB_COUNT(codes); i++) {
-        if (is(code, codes[i]))
-            return true;
-    }
-    return false;
-}
-
-/* Attempts are counted anew, and a wait gets its whole time again. Who lets a process that leaves go on has found out
- * what became of its step; who has it tried again on the way forward has not. */
-static void begin_anew(const cb_process *p, record *r, const inbox_item *request)
-{
-    if (!r || (r->status == RECORD_STARTED && !knows_of_lost_attempt(request)))
-        return;
-    r->in_doubt = p->leaving ? r->in_doubt && !knows_of_lost_attempt(request)
-                             : r->in_doubt || r->status == RECORD_STARTED;
-    r->attempts = r->kind == KIND_COMMAND || r->command_id.text[0] ? r->attempts : 0;
-    record_set_timeout(r, 0); /* whoever waits gives it its time */
-    if (r->status == RECORD_WAITING)
-        record_set_text(&r->error_code, NULL); /* not given up any more */
-    if (r->status == RECORD_STARTED)
-        r->status = RECORD_RETRY;
-}
-
-static void retry(cb_process *p, inbox_item *request)
-{
-    record *r = NULL;
-
-    if (!record_request(p, request)) {
-        run_park(p, "PERMANENT_FAILURE", "no memory for its records");
-        return;
-    }
-    for (size_t i = p->n_records; i > 0 && !r; i--) {
-        if (p->records[i - 1].kind == KIND_COMPENSATION && record_is_open(&p->records[i - 1]))
-            r = &p->records[i - 1];
-    }
-    begin_anew(p, r ? r : run_open_record(p), request);
-    p->status = "PENDING";
-    go_on(p);
-}
-
-/* Whoever cancels or completes has looked: a step whose end nobody knows does not hold it up, nor does a
- * command once its outcome was waited for in vain. */
-static bool is_forced(cb_process *p, const inbox_item *request)
-{
-    const char *code = reply_text(request, "error_code");
-    const record *open = run_open_record(p);
-
-    return is(code, "OUTCOME_UNKNOWN") || (open && open->kind == KIND_STEP);
-}
-
-/* A command in the troubleshooting queue was canceled together with the decision: its end is known. */
-static void end_canceled(cb_process *p, record *r)
-{
-    if (!r || r->status != RECORD_WAITING || !is(r->command_status, "CANCELED"))
-        return;
-    command_consume(p, r);
-    r->status = RECORD_FAILED;
-    r->dirty = true;
-    record_set_text(&r->error_code, "CANCELED");
-    record_set_text(&r->error_message, "canceled with the decision about its process");
-}
-
-/* The compensation that is begun is tried anew, also one whose command is canceled by now. */
-static void begin_compensation_anew(cb_process *p, const inbox_item *request)
-{
-    for (size_t i = 0; i < p->n_records; i++) {
-        record *r = &p->records[i];
-        if (r->kind != KIND_COMPENSATION || !record_is_open(r))
-            continue;
-        end_canceled(p, r);
-        begin_anew(p, r, request);
-    }
-}
-
-static void cancel(cb_process *p, inbox_item *request)
-{
-    bool forced = is_forced(p, request), undo = asked_for(request, "run_compensations");
-    const char *reason = reply_text(request, "reason");
-
-    record_request(p, request);
-    if (undo)
-        begin_compensation_anew(p, request);
-    leave_begin(p, undo ? "COMPENSATE" : "END", "CANCELED", "CANCELED", reason, forced);
-}
-
-/* False: the overrides are no state. */
-static bool override(cb_process *p, const inbox_item *request, record *r, cb_error *e)
-{
-    json_object *overrides = NULL;
-
-    if (!json_object_object_get_ex(request->payload, "overrides", &overrides) || !overrides)
-        return true;
-    if (!state_override(p, overrides, e))
-        return false;
-    r->patch = json_object_get(overrides);
-    return true;
-}
-
-/* It stays where it is; but a command that was canceled with the decision is none to wait for any more. */
-static void refuse_overrides(cb_process *p, const char *why)
-{
-    record *waiting = waiting_record(p);
-    bool canceled = waiting && is(waiting->command_status, "CANCELED");
-
-    stay(p);
-    if (canceled)
-        end_canceled(p, waiting);
-    run_fail_text(p, canceled || !p->row->error_code ? "PERMANENT_FAILURE" : p->row->error_code,
-                  "the overrides do not fit the state: %s%s (before: %s)", why,
-                  canceled ? "; its command is canceled" : "",
-                  p->row->error_message ? p->row->error_message : "");
-}
-
-static void complete_by_operator(cb_process *p, inbox_item *request)
-{
-    cb_error e = { .message = "no memory" };
-    bool forced = is_forced(p, request);
-    record *r = record_request(p, request);
-
-    if (r && override(p, request, r, &e))
-        leave_begin(p, "END", "COMPLETED", NULL, NULL, forced);
-    else
-        refuse_overrides(p, e.message);
-}
-
-static void obey(cb_process *p, inbox_item *request)
-{
-    if (is(request->name, "RETRY"))
-        retry(p, request);
-    else if (is(request->name, "CANCEL"))
-        cancel(p, request);
-    else if (is(request->name, "COMPLETE"))
-        complete_by_operator(p, request);
-    else {
-        request->consumed = true;
-        stay(p);
-    }
-}
-
-/* ---- what is left in the inbox ---- */
-
 /* Replies that nobody waits for: late, doubled, or of a command that this process never sent. */
 static void sort_out_replies(cb_process *p)
 {
-    const record *waiting = waiting_record(p);
+    const record *waiting = run_waiting_record(p);
 
-    for (size_t i = 0; i < p->n_inbox; i++) {
-        inbox_item *item = &p->inbox[i];
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        inbox_item *item = &p->inbox.items[i];
         if (item->consumed || item->kind != INBOX_REPLY || (waiting && reply_is_to(item, waiting)))
             continue;
         json_object *details = json_object_new_object();
@@ -338,63 +337,13 @@ static void sort_out_replies(cb_process *p)
     }
 }
 
-void run_decide_unreadable(cb_process *p, const char *code, const char *why)
-{
-    inbox_item *request = operator_request(p);
-
-    if (is_over(p->status)) {
-        stay(p);
-        return;
-    }
-    if (request)
-        request->consumed = true;
-    if (request && is(request->name, "CANCEL") && !asked_for(request, "run_compensations")) {
-        /* For this nothing of it has to be understood. What it owes stays to be seen. */
-        const char *reason = reply_text(request, "reason");
-        run_fail_text(p, "CANCELED", "%s", reason ? reason : "");
-        run_end(p, "CANCELED");
-        return;
-    }
-    /* Answered by parking it again: the next decision must not be refused because of this one. */
-    run_park(p, code, "it cannot be read: %s", why);
-}
-
-/* Whatever it was claimed for: also an operator's request is not tried for ever. */
-static void park_as_deadly(cb_process *p, inbox_item *request)
-{
-    if (request)
-        (void)record_request(p, request);
-    run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
-             "it was claimed %d times in a row and no worker came back with an outcome: it seems "
-             "to end its workers",
-             p->row->unsettled);
-}
-
-/* At its end nothing can be parked: a response that ends workers is recorded, but not applied. */
-static void take_late(cb_process *p, inbox_item *request, bool deadly)
-{
-    responses_take_late(p, !deadly);
-    if (request)
-        request->consumed = true;
-    stay(p);
-}
-
 void run_decide(cb_process *p)
 {
-    inbox_item *request = operator_request(p);
-    bool deadly = p->row->unsettled >= MOST_UNSETTLED_CLAIMS;
+    stage at = p->claim.unreadable ? UNREADABLE : CLAIMED;
 
-    if (is_over(p->status)) {
-        take_late(p, request, deadly);
-    } else if (deadly) {
-        park_as_deadly(p, request);
-    } else if (request) {
-        obey(p, request);
-    } else if (is(p->status, "WAITING_FOR_TSQ") && !reply_resumes(p)) {
-        stay(p);
-    } else {
-        go_on(p);
-    }
-    if (p->left != LEFT_LOST)
+    p->claim.request = find_request(p);
+    while (at != SETTLED)
+        at = move_on(p, at);
+    if (!p->claim.unreadable && p->replay.left != LEFT_LOST)
         sort_out_replies(p);
 }

@@ -6,8 +6,8 @@
  * never taken. */
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 static const struct {
     cb_failure_kind kind;
@@ -59,8 +59,7 @@ bool failure_is_known(const char *code)
 
 cb_failure_kind failure_of_permanent(const cb_process *p, const char *code)
 {
-    cb_outcome as =
-        p->type->type->classify ? p->type->type->classify(code ? code : "") : CB_PERMANENT;
+    cb_outcome as = run_type(p)->classify ? run_type(p)->classify(code ? code : "") : CB_PERMANENT;
 
     return as == CB_BUSINESS_RULE ? CB_FAILURE_BUSINESS_RULE
            : as == CB_TRANSIENT   ? CB_FAILURE_EXHAUSTED
@@ -102,16 +101,16 @@ cb_caught failure_view(json_object *failure)
 
 void failure_forget(cb_process *p)
 {
-    json_object_put(p->failure);
-    p->failure = NULL;
+    json_object_put(p->replay.failure);
+    p->replay.failure = NULL;
 }
 
 /* From now on it is what became of the last call. */
 static void failure_show(cb_process *p, json_object *failure)
 {
     failure_forget(p);
-    p->failure = json_object_get(failure);
-    p->caught = failure_view(p->failure);
+    p->replay.failure = json_object_get(failure);
+    p->replay.caught = failure_view(p->replay.failure);
 }
 
 static bool has_kind(unsigned caught, cb_failure_kind kind)
@@ -121,26 +120,26 @@ static bool has_kind(unsigned caught, cb_failure_kind kind)
 
 verdict failure_ask(cb_process *p, const catcher *by, json_object *failure)
 {
-    if (p->type->type->manager)
+    if (run_type(p)->manager)
         return manager_judges(p, by->step, failure);
     return has_kind(by->kinds, failure_view(failure).kind) ? TAKE_IT : LEAVE_IT;
 }
 
 bool failure_may_be_taken(const cb_process *p, const catcher *by)
 {
-    const cb_process_type *type = p->type->type;
+    const cb_process_type *type = run_type(p);
 
     return by->kinds != 0 || (type->manager && type->manager->on_failure);
 }
 
 cb_flow failure_take(cb_process *p, record *r, const catcher *by, json_object *failure)
 {
-    if (p->type->type->manager && !manager_takes(p, by->step, failure))
+    if (run_type(p)->manager && !manager_takes(p, by->step, failure))
         return CB_LEAVE;
     if (!size_add_value(p, failure))
         return CB_LEAVE;
     json_object *patch = state_take_changes(p);
-    if (p->left) {
+    if (p->replay.left) {
         json_object_put(patch);
         return CB_LEAVE;
     }
@@ -162,11 +161,11 @@ cb_flow failure_pass(cb_process *p, const record *r, const catcher *by)
     if (r->status != RECORD_CAUGHT)
         return CB_NEXT;
     cb_failure_kind kind = failure_view(r->result).kind;
-    bool caught = p->type->type->manager ? failure_may_be_taken(p, by) : has_kind(by->kinds, kind);
+    bool caught = run_type(p)->manager ? failure_may_be_taken(p, by) : has_kind(by->kinds, kind);
     if (!caught)
-        return run_park(p, "NON_DETERMINISTIC",
-                        "record %d, %s '%s', is a failure that the code has caught (%s), and does "
-                        "not catch any more: take the change back",
+        return run_park(p, PARKED_NON_DETERMINISTIC,
+                        "record %d, %s '%s', is a failure (%s) that the code caught and does "
+                        "not catch any more: revert the change",
                         r->ordinal, record_kind_names[r->kind], r->name, kind_name(kind));
     failure_show(p, r->result);
     return CB_NEXT;
@@ -174,5 +173,5 @@ cb_flow failure_pass(cb_process *p, const record *r, const catcher *by)
 
 const cb_caught *cb_failure(const cb_process *p)
 {
-    return p->failure ? &p->caught : NULL;
+    return p->replay.failure ? &p->replay.caught : NULL;
 }

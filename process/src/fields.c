@@ -103,7 +103,7 @@ void *cb_fields_new(const cb_fields *fields)
     return calloc(1, fields->size);
 }
 
-void fields_drop(const cb_fields *fields, void *record)
+static void fields_drop(const cb_fields *fields, void *record)
 {
     for (size_t i = 0; i < fields->n_fields; i++)
         field_drop(&fields->fields[i], field_of(&fields->fields[i], record));
@@ -127,7 +127,7 @@ bool cb_fields_copy(const cb_fields *fields, void *to, const void *from)
     return true;
 }
 
-bool fields_equal(const cb_fields *fields, const void *a, const void *b)
+static bool fields_equal(const cb_fields *fields, const void *a, const void *b)
 {
     for (size_t i = 0; i < fields->n_fields; i++) {
         const cb_field *field = &fields->fields[i];

@@ -43,7 +43,7 @@ static bool type_is_sound(const cb_fields *fields, const cb_field *field, cb_err
                        "field '%.100s' of %.100s has %zu bytes where its type has %zu", field->name,
                        fields->name, field->size, size_of(field->type, field->fields));
     if (field->type == CB_ENUM && !names_are_sound(field->names))
-        return cb_fail(e, CB_MISUSE, "field '%.100s' of %.100s needs names, each once", field->name,
+        return cb_fail(e, CB_MISUSE, "field '%.100s' of %.100s needs distinct names", field->name,
                        fields->name);
     return true;
 }
@@ -75,7 +75,7 @@ static bool field_is_sound(const cb_fields *fields, const cb_field *field, cb_er
         (field->type == CB_LIST && !list_is_sound(fields, field, e)))
         return false;
     if (field->size > fields->size || field->offset > fields->size - field->size)
-        return cb_fail(e, CB_MISUSE, "field '%.100s' lies outside of %.100s", field->name,
+        return cb_fail(e, CB_MISUSE, "field '%.100s' lies outside %.100s", field->name,
                        fields->name);
     return true;
 }
@@ -86,12 +86,13 @@ static bool pair_is_sound(const cb_fields *fields, const cb_field *a, const cb_f
     if (strcmp(a->name, b->name) == 0)
         return cb_fail(e, CB_MISUSE, "%.100s has field '%.100s' twice", fields->name, a->name);
     if (a->offset < b->offset + b->size && b->offset < a->offset + a->size)
-        return cb_fail(e, CB_MISUSE, "fields '%.100s' and '%.100s' of %.100s are one member",
+        return cb_fail(e, CB_MISUSE, "fields '%.100s' and '%.100s' of %.100s share one member",
                        a->name, b->name, fields->name);
     return true;
 }
 
-/* Bytes of the items of all its lists when they are full; no more than one above what is allowed. */
+/* Bytes of the items of all its lists when they are full; no more than one above what is
+ * allowed. */
 static size_t size_of_items(const cb_fields *fields)
 {
     const size_t most = CB_FIELDS_LARGEST;
@@ -115,7 +116,7 @@ static bool check_at(const cb_fields *fields, int depth, cb_error *e)
     if (!fields || !fields->name || !fields->size || (fields->n_fields && !fields->fields))
         return cb_fail(e, CB_MISUSE, "a table of fields needs a name, a size and fields");
     if (depth > CB_FIELDS_DEPTH)
-        return cb_fail(e, CB_MISUSE, "%.100s lies more than %d tables deep", fields->name,
+        return cb_fail(e, CB_MISUSE, "%.100s is nested more than %d tables deep", fields->name,
                        CB_FIELDS_DEPTH);
     for (size_t i = 0; i < fields->n_fields; i++) {
         const cb_field *field = &fields->fields[i];
@@ -137,6 +138,6 @@ bool cb_fields_check(const cb_fields *fields, cb_error *e)
         return false;
     return (fields->size <= CB_FIELDS_LARGEST &&
             size_of_items(fields) <= CB_FIELDS_LARGEST - fields->size) ||
-           cb_fail(e, CB_MISUSE, "%.100s may have more than %d bytes when its lists are full",
-                   fields->name, CB_FIELDS_LARGEST);
+           cb_fail(e, CB_MISUSE, "%.100s may exceed %d bytes when its lists are full", fields->name,
+                   CB_FIELDS_LARGEST);
 }

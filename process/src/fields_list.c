@@ -94,7 +94,7 @@ static const char *too_many(field_place *at, size_t n)
 {
     if (n <= at->field->max_items)
         return NULL;
-    snprintf(at->detail, sizeof at->detail, "has %zu items, and may have %zu", n,
+    snprintf(at->detail, sizeof at->detail, "has %zu items, but may have at most %zu", n,
              at->field->max_items);
     return at->detail;
 }

@@ -57,8 +57,10 @@ static const char *keep(const char *key, json_object *value, json_object **unkno
     return NULL;
 }
 
-const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
-                               bool patch, void *record)
+/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may
+ * be half read. */
+static const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
+                                      bool patch, void *record)
 {
     json_object_object_foreach(from, key, value)
     {

@@ -1,7 +1,11 @@
-/* The table of field types, and the types that are a number or a word. */
+/* The table of field types, and the types that are a number, a word, text or JSON. */
 #include "fields_types.h"
 
+#include <json-c/linkhash.h>
 #include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char field_no_memory[] = "could not be kept: out of memory";
@@ -65,7 +69,7 @@ static const char *write_int(field_place *at, const void *member, json_object **
 static const char *read_int(field_place *at, json_object *value, void *member)
 {
     (void)at;
-    return take_integer(value, member) ? NULL : "must be an integer of 64 bits";
+    return take_integer(value, member) ? NULL : "must be a 64-bit integer";
 }
 
 static const char *write_int32(field_place *at, const void *member, json_object **ret)
@@ -81,7 +85,7 @@ static const char *read_int32(field_place *at, json_object *value, void *member)
 
     (void)at;
     if (!take_integer(value, &number) || number < INT_MIN || number > INT_MAX)
-        return "must be an integer of 32 bits";
+        return "must be a 32-bit integer";
     *(int *)member = (int)number;
     return NULL;
 }
@@ -93,7 +97,7 @@ static const char *write_enum(field_place *at, const void *member, json_object *
     while (at->field->names[n])
         n++;
     if (index < 0 || index >= n)
-        return "has no name for its value";
+        return "has a value without a name";
     return field_string(at->field->names[index], ret);
 }
 
@@ -138,19 +142,216 @@ static const char *read_uuid(field_place *at, json_object *value, void *member)
     return NULL;
 }
 
+/* ---- doubles, so that exactly the same one comes back ---- */
+
+/* As many digits as it needs and no more: 0.1 is what people read.
+ *
+ * From 1e15 on with a point and without an exponent, for jsonb would make an integer of 1e+20, and
+ * json-c the nearest 64 bits of that. */
+static void print_double(double number, char *text, size_t size)
+{
+    if (fabs(number) >= 1e15) {
+        snprintf(text, size, "%.1f", number);
+    } else {
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, size, "%.*g", digits, number);
+            if (strtod(text, NULL) == number)
+                break;
+        }
+    }
+    char *comma = strchr(text, ','); /* the locale's */
+    if (comma)
+        *comma = '.';
+    if (!strpbrk(text, ".e"))
+        strcat(text, ".0");
+}
+
+static const char *write_double(field_place *at, const void *member, json_object **ret)
+{
+    double number = *(const double *)member;
+    char text[352]; /* the largest double has 309 digits before the point */
+
+    (void)at;
+    if (!isfinite(number))
+        return "is not a finite number";
+    print_double(number, text, sizeof text - sizeof ".0");
+    *ret = json_object_new_double_s(number, text);
+    return *ret ? NULL : field_no_memory;
+}
+
+static const char *read_double(field_place *at, json_object *value, void *member)
+{
+    double number = json_object_get_double(value);
+    bool is_double = json_object_is_type(value, json_type_double);
+
+    (void)at;
+    if (!is_double && !json_object_is_type(value, json_type_int))
+        return "must be a number";
+    /* The ends of 64 bits are what json-c makes of an integer that has no room in them. */
+    if (!is_double &&
+        (json_object_get_int64(value) == INT64_MIN || json_object_get_uint64(value) == UINT64_MAX))
+        return "must be a number that keeps its value: write it with a decimal point";
+    if (!isfinite(number))
+        return "must be a finite number";
+    *(double *)member = number;
+    return NULL;
+}
+
+/* ---- text and JSON, which own memory ----
+ *
+ * A copy shares nothing with what it was copied from, so that changing one in place is seen by a
+ * comparison with the other. */
+
+/* Deeper, a state would not come back: json-c reads 32 levels, and a history has some of its
+ * own. */
+enum {
+    MAX_DEPTH = 24
+};
+
+bool cb_text_set(char **text, const char *value)
+{
+    char *copy = value ? strdup(value) : NULL;
+
+    if (value && !copy)
+        return false;
+    free(*text); /* not earlier: value may be it */
+    *text = copy;
+    return true;
+}
+
+static bool text_equal(const cb_field *field, const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+
+    (void)field;
+    return x == y || (x && y && strcmp(x, y) == 0);
+}
+
+static bool text_copy(const cb_field *field, void *to, const void *from)
+{
+    return text_equal(field, to, from) || cb_text_set(to, *(char *const *)from);
+}
+
+static void text_drop(const cb_field *field, void *member)
+{
+    (void)field;
+    free(*(char **)member);
+}
+
+static const char *write_text(field_place *at, const void *member, json_object **ret)
+{
+    const char *text = *(char *const *)member;
+
+    (void)at;
+    if (!text)
+        return NULL;
+    return field_text_is_utf8(text) ? field_string(text, ret) : "is not UTF-8";
+}
+
+static const char *read_text(field_place *at, json_object *value, void *member)
+{
+    const char *text = field_text_of(value);
+
+    (void)at;
+    if (value && (!text || !field_text_is_utf8(text)))
+        return "must be text or null";
+    return cb_text_set(member, text) ? NULL : field_no_memory;
+}
+
+static bool json_equal(const cb_field *field, const void *a, const void *b)
+{
+    (void)field;
+    return json_object_equal(*(json_object *const *)a, *(json_object *const *)b);
+}
+
+static bool deep_copy(json_object *from, json_object **ret)
+{
+    return !from || json_object_deep_copy(from, ret, NULL) == 0;
+}
+
+static bool json_copy(const cb_field *field, void *to, const void *from)
+{
+    json_object **target = to, *copy = NULL;
+
+    if (json_equal(field, to, from))
+        return true;
+    if (!deep_copy(*(json_object *const *)from, &copy))
+        return false;
+    json_object_put(*target);
+    *target = copy;
+    return true;
+}
+
+static void json_drop(const cb_field *field, void *member)
+{
+    (void)field;
+    json_object_put(*(json_object **)member);
+}
+
+/* Of doubles: those that jsonb would make an integer of which json-c could not read. */
+static bool fits(double number)
+{
+    return isfinite(number) && fabs(number) < 9223372036854775808.0;
+}
+
+static bool is_sound(json_object *value, int depth)
+{
+    if (depth > MAX_DEPTH)
+        return false;
+    switch (json_object_get_type(value)) {
+    case json_type_double:
+        return fits(json_object_get_double(value));
+    case json_type_string:
+        return field_text_of(value) && field_text_is_utf8(field_text_of(value));
+    case json_type_array:
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            if (!is_sound(json_object_array_get_idx(value, i), depth + 1))
+                return false;
+        }
+        return true;
+    case json_type_object: {
+        json_object_object_foreach(value, key, member)
+        {
+            if (!field_text_is_utf8(key) || !is_sound(member, depth + 1))
+                return false;
+        }
+        return true;
+    }
+    default:
+        return true;
+    }
+}
+
+const char *field_json_keep(json_object *value, int depth, json_object **ret)
+{
+    if (!is_sound(value, depth))
+        return "is JSON that cannot be kept: too deep, a number too large or invalid UTF-8";
+    return deep_copy(value, ret) ? NULL : field_no_memory;
+}
+
+static const char *write_json(field_place *at, const void *member, json_object **ret)
+{
+    return field_json_keep(*(json_object *const *)member, at->depth, ret);
+}
+
+static const char *read_json(field_place *at, json_object *value, void *member)
+{
+    return field_json_keep(value, at->depth, member);
+}
+
+/* ---- the table ---- */
+
 static const field_type types[] = {
     [CB_BOOL] = { .size = sizeof(bool), .write = write_bool, .read = read_bool },
     [CB_INT] = { .size = sizeof(int64_t), .write = write_int, .read = read_int },
     [CB_INT32] = { .size = sizeof(int), .write = write_int32, .read = read_int32 },
-    [CB_DOUBLE] = { .size = sizeof(double),
-                    .write = field_double_write,
-                    .read = field_double_read },
+    [CB_DOUBLE] = { .size = sizeof(double), .write = write_double, .read = read_double },
     [CB_TEXT] = { .size = sizeof(char *),
-                  .equal = field_text_equal,
-                  .copy = field_text_copy,
-                  .drop = field_text_drop,
-                  .write = field_text_write,
-                  .read = field_text_read },
+                  .equal = text_equal,
+                  .copy = text_copy,
+                  .drop = text_drop,
+                  .write = write_text,
+                  .read = read_text },
     [CB_UUID] = { .size = sizeof(cb_uuid),
                   .equal = uuid_equal,
                   .write = write_uuid,
@@ -158,11 +359,11 @@ static const field_type types[] = {
     [CB_TIME] = { .size = sizeof(int64_t), .write = field_time_write, .read = field_time_read },
     [CB_ENUM] = { .size = sizeof(int), .write = write_enum, .read = read_enum },
     [CB_JSON] = { .size = sizeof(json_object *),
-                  .equal = field_json_equal,
-                  .copy = field_json_copy,
-                  .drop = field_json_drop,
-                  .write = field_json_write,
-                  .read = field_json_read },
+                  .equal = json_equal,
+                  .copy = json_copy,
+                  .drop = json_drop,
+                  .write = write_json,
+                  .read = read_json },
     [CB_MONEY] = { .size = sizeof(cb_money),
                    .equal = field_money_equal,
                    .write = field_money_write,

@@ -1,8 +1,9 @@
 /* One line for each type of field: how its values are compared, copied, freed, written and read.
  *
- * fields.c, fields_read.c   tables: the loops over their fields, and nested structs, which are the same loops
+ * fields.c, fields_read.c   tables: the loops over their fields, and over those of nested structs
  * fields_list.c             lists: the loop over their items
- * fields_*.c                the other types */
+ * date.c, money.c           dates, moments, amounts, decimals
+ * fields_types.c            the other types, and the table of all */
 #ifndef PROCESS_FIELDS_TYPES_H
 #define PROCESS_FIELDS_TYPES_H
 
@@ -63,13 +64,7 @@ const char *field_read(field_place *at, const cb_field *field, json_object *valu
 /* NULL when the table has none of this name. */
 const cb_field *field_named(const cb_fields *fields, const char *name);
 
-/* ---- tables: what the functions of fields.h do, one level of it ---- */
-bool fields_equal(const cb_fields *fields, const void *a, const void *b);
-void fields_drop(const cb_fields *fields, void *record);
-/* Reads a JSON object; with `patch` what it lacks stays as it is. After a refusal the record may
- * be half read. */
-const char *fields_read_object(field_place *at, const cb_fields *fields, json_object *from,
-                               bool patch, void *record);
+/* ---- what is wrong, and where ---- */
 /* Puts a piece in front of the path of what was refused. Returns the problem. */
 const char *field_refused_in(field_place *at, const char *problem, const cb_field *field);
 const char *field_refused_item(field_place *at, const char *problem, size_t i);
@@ -96,24 +91,10 @@ void field_list_drop(const cb_field *field, void *member);
 const char *field_list_write(field_place *at, const void *member, json_object **ret);
 const char *field_list_read(field_place *at, json_object *value, void *member);
 
-/* ---- the other types that own memory ---- */
-bool field_text_equal(const cb_field *field, const void *a, const void *b);
-bool field_text_copy(const cb_field *field, void *to, const void *from);
-void field_text_drop(const cb_field *field, void *member);
-const char *field_text_write(field_place *at, const void *member, json_object **ret);
-const char *field_text_read(field_place *at, json_object *value, void *member);
-
-bool field_json_equal(const cb_field *field, const void *a, const void *b);
-bool field_json_copy(const cb_field *field, void *to, const void *from);
-void field_json_drop(const cb_field *field, void *member);
-const char *field_json_write(field_place *at, const void *member, json_object **ret);
-const char *field_json_read(field_place *at, json_object *value, void *member);
-/* A copy of a value that can be kept at this depth. */
+/* A copy of a JSON value that can be kept at this depth. */
 const char *field_json_keep(json_object *value, int depth, json_object **ret);
 
-/* ---- the others that have a file ---- */
-const char *field_double_write(field_place *at, const void *member, json_object **ret);
-const char *field_double_read(field_place *at, json_object *value, void *member);
+/* ---- dates and moments: date.c; amounts: money.c ---- */
 const char *field_time_write(field_place *at, const void *member, json_object **ret);
 const char *field_time_read(field_place *at, json_object *value, void *member);
 const char *field_date_write(field_place *at, const void *member, json_object **ret);

@@ -1,11 +1,12 @@
-/* The reply-driven manager: execute() for a type that is a machine of steps. It makes the calls that any
- * execute() makes, so that claim, records, replay, commands, compensation and settle are the same. */
+/* The reply-driven manager: execute() for a type that is a machine of steps. It makes the calls
+ * that any execute() makes, so that claim, records, replay, commands, compensation and settle are
+ * the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     LONGEST_NAME = 128, /* of a step, with the number of its visit */
@@ -14,7 +15,7 @@ enum {
 
 static const cb_process_manager *manager_of(const cb_process *p)
 {
-    return p->type->type->manager;
+    return run_type(p)->manager;
 }
 
 static const cb_manager_step *step_at(const cb_process *p, int step)
@@ -33,26 +34,27 @@ static json_object *build(cb_process *p, int step, cb_error *e)
         return json_object_new_object();
     void *request = cb_fields_new(fields);
     if (!request)
-        cb_fail(e, CB_MEMORY, "no memory");
-    else if (manager_of(p)->build_command(step, p->state, request) &&
+        cb_fail(e, CB_MEMORY, "out of memory");
+    else if (manager_of(p)->build_command(step, p->state.now, request) &&
              cb_fields_valid(fields, request, e))
         data = cb_fields_write(fields, request);
     cb_fields_free(fields, request);
     return data;
 }
 
-/* The struct of a reply or response; NULL with the reason. JSON null has no field, as {} has none. */
+/* The struct of a reply or response; NULL with the reason. JSON null has no field, as {} has
+ * none. */
 static void *read_reply(const cb_fields *fields, json_object *from, cb_error *e)
 {
     void *reply;
 
     if (from && !json_object_is_type(from, json_type_object)) {
-        cb_fail(e, CB_INVALID_DATA, "it is no object");
+        cb_fail(e, CB_INVALID_DATA, "not a JSON object");
         return NULL;
     }
     reply = cb_fields_new(fields);
     if (!reply) {
-        cb_fail(e, CB_MEMORY, "no memory");
+        cb_fail(e, CB_MEMORY, "out of memory");
         return NULL;
     }
     if (!from || cb_fields_read(fields, reply, from, NULL, e))
@@ -72,10 +74,10 @@ static bool update(cb_process *p, int step, json_object *from, cb_error *e)
         return true;
     if (fields && !(reply = read_reply(fields, from, e)))
         return false;
-    bool taken = m->update_state(step, p->state, reply);
+    bool taken = m->update_state(step, p->state.now, reply);
     if (fields)
         cb_fields_free(fields, reply);
-    return taken && cb_fields_valid(p->type->type->state, p->state, e);
+    return taken && cb_fields_valid(run_type(p)->state, p->state.now, e);
 }
 
 /* ---- steps that send a command ---- */
@@ -92,31 +94,31 @@ static bool take(cb_process *p, const command_call *c, json_object *result, cb_e
 
 static command_call call_of(const cb_process *p, int step, const char *name);
 
-/* Built from the state as it is now that the step is done; with all that its command needs, so that nothing
- * has to be asked when it is paid. */
+/* Built from the state as it is now that the step is done; with all that its command needs, so that
+ * nothing has to be asked when it is undone. */
 static json_object *undo(cb_process *p, const command_call *c, const record *r, cb_error *e)
 {
     int by = step_at(p, c->step)->compensation;
     command_call u = call_of(p, by, step_at(p, by)->name);
-    json_object *data = build(p, by, e), *owes = data ? json_object_new_object() : NULL;
+    json_object *data = build(p, by, e), *compensation = data ? json_object_new_object() : NULL;
 
     (void)r;
     command_route(p, &u);
-    if (!owes) {
+    if (!compensation) {
         json_object_put(data);
         return NULL;
     }
-    put_text(owes, "step", u.name);
-    put_text(owes, "domain", u.options.domain);
-    put_text(owes, "command_type", u.options.command_type);
-    put(owes, "data", data);
+    put_text(compensation, "step", u.name);
+    put_text(compensation, "domain", u.options.domain);
+    put_text(compensation, "command_type", u.options.command_type);
+    put(compensation, "data", data);
     if (u.options.max_attempts > 0)
-        put_int(owes, "max_attempts", u.options.max_attempts);
+        put_int(compensation, "max_attempts", u.options.max_attempts);
     if (u.options.timeout_seconds > 0)
-        put_int(owes, "timeout_seconds", u.options.timeout_seconds);
+        put_int(compensation, "timeout_seconds", u.options.timeout_seconds);
     if (u.options.wait_timeout_ms > 0)
-        put_int(owes, "wait_timeout_ms", u.options.wait_timeout_ms);
-    return owes;
+        put_int(compensation, "wait_timeout_ms", u.options.wait_timeout_ms);
+    return compensation;
 }
 
 static command_call call_of(const cb_process *p, int step, const char *name)
@@ -130,7 +132,7 @@ static command_call call_of(const cb_process *p, int step, const char *name)
         .form = &by_table,
         .step = step,
         .options = {
-            .domain = s->domain ? s->domain : p->type->type->domain,
+            .domain = s->domain ? s->domain : run_type(p)->domain,
             .command_type = s->command_type,
             .timeout_seconds = s->timeout_seconds,
             .max_attempts = s->max_attempts,
@@ -154,12 +156,12 @@ static int step_named(const cb_process *p, const char *name)
 }
 
 /* Undone is undone: what the reply says cannot change that. */
-void manager_take_undone(cb_process *p, json_object *owes, json_object *result)
+void manager_take_undone(cb_process *p, json_object *compensation, json_object *result)
 {
     json_object *name = NULL;
     cb_error e;
 
-    json_object_object_get_ex(owes, "step", &name);
+    json_object_object_get_ex(compensation, "step", &name);
     int step = step_named(p, json_object_get_string(name));
     if (step && !update(p, step, result, &e))
         state_restore(p);
@@ -208,23 +210,23 @@ bool manager_accepts(cb_process *p, const inbox_item *item, record *r)
 /* A response is taken by one wait, whose record says which. */
 static bool is_taken(const cb_process *p, int response)
 {
-    for (size_t i = 0; i < p->n_records; i++) {
-        const record *r = &p->records[i];
+    for (size_t i = 0; i < p->history.n; i++) {
+        const record *r = &p->history.records[i];
         if (r->kind == KIND_WAIT && r->status == RECORD_COMPLETED && r->during == response)
             return true;
     }
     return false;
 }
 
-/* Takes the first response of this name that no step has taken: it may have come before its step. One that the
- * step refuses is recorded as refused, and the next one is looked at. */
+/* Takes the first response of this name that no step has taken: it may have come before its step.
+ * One that the step refuses is recorded as refused, and the next one is looked at. */
 static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
 {
     const char *name = step_at(p, c->step)->response;
 
-    for (size_t i = 0; i < p->n_records; i++) {
-        record *r = &p->records[i];
-        cb_error e = { .message = "update_state() did not take it" };
+    for (size_t i = 0; i < p->history.n; i++) {
+        record *r = &p->history.records[i];
+        cb_error e = { .message = "update_state() refused it" };
         if (r->kind != KIND_RESPONSE || r->status != RECORD_COMPLETED ||
             strcmp(r->name, name) != 0 || is_taken(p, r->ordinal))
             continue;
@@ -266,8 +268,8 @@ static bool ask_manager(cb_process *p, int step, json_object *failure, int *next
         return true;
     }
     whereabouts was = function_enter(p, step_at(p, step)->name);
-    *next = manager_of(p)->on_failure(step, p->state, &view);
-    return !function_return(p, was) && cb_fields_valid(p->type->type->state, p->state, &e);
+    *next = manager_of(p)->on_failure(step, p->state.now, &view);
+    return !function_return(p, was) && cb_fields_valid(run_type(p)->state, p->state.now, &e);
 }
 
 verdict manager_judges(cb_process *p, int step, json_object *failure)
@@ -293,7 +295,8 @@ bool manager_takes(cb_process *p, int step, json_object *failure)
         return true;
     }
     state_restore(p);
-    run_park(p, "PERMANENT_FAILURE", "on_failure() says %d to the failure of step '%s'", next,
+    run_park(p, PARKED_PERMANENT_FAILURE,
+             "on_failure() returned %d for step '%s', which is not a step", next,
              step_at(p, step)->name);
     return false;
 }
@@ -301,7 +304,7 @@ bool manager_takes(cb_process *p, int step, json_object *failure)
 /* Where the manager goes from the failure it has taken, as it is recorded. False: parked. */
 static bool decided(cb_process *p, int *next)
 {
-    const char *name = failure_text(p->failure, "next");
+    const char *name = failure_text(p->replay.failure, "next");
 
     for (size_t i = 0; name && i < CB_COUNT(decisions); i++) {
         if (strcmp(decisions[i].name, name) == 0) {
@@ -312,8 +315,8 @@ static bool decided(cb_process *p, int *next)
     *next = step_named(p, name);
     if (*next)
         return true;
-    run_park(p, "NON_DETERMINISTIC", "it went to step '%s', which the code does not have: %s",
-             name ? name : "", "take the change back");
+    run_park(p, PARKED_NON_DETERMINISTIC, "it went to step '%s', which the code does not have: %s",
+             name ? name : "", "revert the change");
     return false;
 }
 
@@ -330,25 +333,26 @@ static cb_flow create(cb_process *p)
     at = call_enter(p, KIND_STEP, manager_creation, &r);
     if (at == PASSED || at == REFUSED)
         return at == PASSED ? CB_NEXT : CB_LEAVE;
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     r = call_open(p, r, KIND_STEP, manager_creation);
     if (!r)
         return CB_LEAVE;
     r->attempts++;
-    p->steps++;
-    if (manager_of(p)->create_state(p->state) && call_complete(p, r))
+    p->figures.steps++;
+    if (manager_of(p)->create_state(p->state.now) && call_complete(p, r))
         return CB_NEXT;
     state_restore(p);
-    record_set_text(&p->step, r->name);
-    if (!p->left)
-        run_park(p, "PERMANENT_FAILURE",
-                 "create_state() does not take what the process was started with");
-    refuse(r, "PERMANENT_FAILURE", p->error_message);
+    record_set_text(&p->outcome.step, r->name);
+    if (!p->replay.left)
+        run_park(p, PARKED_PERMANENT_FAILURE,
+                 "create_state() refused the state that the process was started with");
+    refuse(r, parking_code_names[PARKED_PERMANENT_FAILURE], p->outcome.error_message);
     return CB_LEAVE;
 }
 
-/* "query", then "query#2", "query#3": a name of its own for each visit, and '#' is in no step's own name. */
+/* "query", then "query#2", "query#3": a name of its own for each visit, and '#' is in no step's own
+ * name. */
 static void name_visit(const char *step, int visit, char name[LONGEST_NAME])
 {
     if (visit == 1)
@@ -381,10 +385,10 @@ static cb_flow fail(cb_process *p, int before)
 
     snprintf(message, sizeof message, "the process is to be undone%s%s",
              before ? " after step " : "", before ? m->steps[before].name : "");
-    if (p->failure)
-        return cb_business_failure(p, p->caught.code, "%s", p->caught.message);
+    if (p->replay.failure)
+        return cb_business_failure(p, p->replay.caught.code, "%s", p->replay.caught.message);
     if (m->undo_code)
-        code = m->undo_code(before, p->state, message, sizeof message);
+        code = m->undo_code(before, p->state.now, message, sizeof message);
     return cb_business_failure(p, code, "%s", message);
 }
 
@@ -394,8 +398,8 @@ static json_object *answer_to(cb_process *p, int step, int times)
     char name[LONGEST_NAME];
 
     name_visit(step_at(p, step)->name, times, name);
-    for (size_t i = p->n_records; i > 0; i--) {
-        const record *r = &p->records[i - 1];
+    for (size_t i = p->history.n; i > 0; i--) {
+        const record *r = &p->history.records[i - 1];
         if ((r->kind == KIND_COMMAND || r->kind == KIND_WAIT) && strcmp(r->name, name) == 0)
             return r->kind == KIND_WAIT && r->during > 0 ? run_at(p, r->during)->result : r->result;
     }
@@ -411,16 +415,16 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
     cb_error e;
 
     if (fields && !(reply = read_reply(fields, answer_to(p, step, times), &e))) {
-        if (p->purpose ==
+        if (p->replay.purpose ==
             REBUILD) { /* a success that came late and did not fit: it is undone all the same */
             call_leave(p, LEFT_FRONTIER);
             return false;
         }
-        run_park(p, "NON_DETERMINISTIC", "the reply to step '%s' does not fit any more: %s",
+        run_park(p, PARKED_NON_DETERMINISTIC, "the reply to step '%s' no longer fits: %s",
                  m->steps[step].name, e.message);
         return false;
     }
-    *next = m->next_step_by(step, p->state, reply);
+    *next = m->next_step_by(step, p->state.now, reply);
     if (fields)
         cb_fields_free(fields, reply);
     return true;
@@ -429,11 +433,11 @@ static bool next_by_answer(cb_process *p, int step, int times, int *next)
 /* Where to go behind a step. False: parked. */
 static bool find_next(cb_process *p, int step, int times, int *next)
 {
-    if (p->failure)
+    if (p->replay.failure)
         return decided(p, next);
     if (manager_of(p)->next_step_by)
         return next_by_answer(p, step, times, next);
-    *next = manager_of(p)->next_step(step, p->state);
+    *next = manager_of(p)->next_step(step, p->state.now);
     return true;
 }
 
@@ -443,11 +447,12 @@ static cb_flow walk(cb_process *p, int *visits)
     int step, before = 0;
 
     CB_DO(create(p));
-    for (step = m->first_step(p->state); step != CB_STEP_NONE;) {
+    for (step = m->first_step(p->state.now); step != CB_STEP_NONE;) {
         if (step == CB_STEP_UNDO)
             return fail(p, before);
         if (step < 0 || (size_t)step >= m->n_steps)
-            return run_park(p, "PERMANENT_FAILURE", "after step '%s' there is no step %d to go to",
+            return run_park(p, PARKED_PERMANENT_FAILURE,
+                            "step '%s' leads to step %d, which does not exist",
                             before ? m->steps[before].name : "", step);
         CB_DO(visit(p, step, ++visits[step]));
         before = step;
@@ -462,7 +467,7 @@ cb_flow manager_execute(cb_process *p)
     int *visits = calloc(manager_of(p)->n_steps, sizeof *visits);
 
     if (!visits)
-        return run_park(p, "PERMANENT_FAILURE", "no memory for its steps");
+        return run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its steps");
     cb_flow flow = walk(p, visits);
     free(visits);
     return flow;

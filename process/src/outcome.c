@@ -4,34 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "fields_types.h"
 #include "json_build.h"
+#include "process_run.h"
 
 enum {
     LONGEST_ERROR = 1000
 };
-
-const char *status_word(const char *status)
-{
-    static const char *const words[] = { "PENDING",
-                                         "EXECUTING",
-                                         "WAITING_FOR_REPLY",
-                                         "WAITING_FOR_ASYNC",
-                                         "WAITING_FOR_RETRY",
-                                         "WAITING_FOR_TSQ",
-                                         "COMPENSATING",
-                                         "COMPENSATED",
-                                         "COMPLETED",
-                                         "CANCELED",
-                                         "FAILED" };
-
-    for (size_t i = 0; i < CB_COUNT(words); i++) {
-        if (status && strcmp(words[i], status) == 0)
-            return words[i];
-    }
-    return "EXECUTING";
-}
 
 /* Never cut within a character of UTF-8. */
 static void cut_at_character(char *text, size_t length)
@@ -57,9 +36,9 @@ static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list
     char *code_copy = strdup(code);
     if (code_copy)
         field_text_mend(code_copy);
-    free(p->error_code);
-    p->error_code = code_copy;
-    record_set_text(&p->error_message, text);
+    free(p->outcome.error_code);
+    p->outcome.error_code = code_copy;
+    record_set_text(&p->outcome.error_message, text);
 }
 
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...)
@@ -71,21 +50,28 @@ void run_fail_text(cb_process *p, const char *code, const char *fmt, ...)
     va_end(args);
 }
 
-static void forget_timers(cb_process *p)
+void outcome_done(run_outcome *o)
 {
-    p->retry_ms = p->retry_at = p->timeout_ms = p->timeout_at = 0;
+    free(o->step);
+    free(o->wait);
+    free(o->error_code);
+    free(o->error_message);
+    free(o->item);
+    json_object_put(o->commands);
+    json_object_put(o->cancels);
+    json_object_put(o->events);
+    *o = (run_outcome){ 0 };
 }
 
-cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...)
+cb_flow run_park(cb_process *p, parking_code code, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    vfail_text(p, code, fmt, args);
+    vfail_text(p, parking_code_names[code], fmt, args);
     va_end(args);
-    p->status = "WAITING_FOR_TSQ";
-    forget_timers(p);
-    p->wake = WAKE_NEVER;
+    p->outcome.status = STATUS_WAITING_FOR_TSQ;
+    p->outcome.timers = (run_timers){ .wake = WAKE_NEVER };
     return call_leave(p, LEFT_PARKED);
 }
 
@@ -101,7 +87,7 @@ void run_event(cb_process *p, const char *event, const char *name, json_object *
     put_text(o, "name", name);
     if (details_adopted)
         put(o, "details", details_adopted);
-    json_object_array_add(p->events, o);
+    json_object_array_add(p->outcome.events, o);
 }
 
 void run_stray(cb_process *p, const char *fmt, ...)
@@ -113,64 +99,76 @@ void run_stray(cb_process *p, const char *fmt, ...)
     if (vasprintf(&text, fmt, args) < 0)
         text = NULL;
     va_end(args);
-    free(p->stray);
-    p->stray = text;
-    p->stray_told = false;
+    free(p->guard.stray);
+    p->guard.stray = text;
+    p->guard.stray_told = false;
 }
 
 void run_wait_for(cb_process *p, const record *r)
 {
-    record_set_text(&p->wait, r->name);
-    record_set_text(&p->step, r->name);
-    forget_timers(p);
-    p->timeout_ms = r->timeout_ms;
-    p->timeout_at = r->timeout_at;
-    p->wake = WAKE_TIMERS;
+    record_set_text(&p->outcome.wait, r->name);
+    record_set_text(&p->outcome.step, r->name);
+    p->outcome.timers = (run_timers){ .wake = WAKE_TIMERS,
+                                      .timeout_ms = r->timeout_ms,
+                                      .timeout_at = r->timeout_at };
 }
 
 void run_waited(cb_process *p, record *r)
 {
     int64_t ms = run_now_ms(p) - r->since;
 
-    if (r->since > 0 && p->host->waited)
-        p->host->waited(p->host_arg, r->kind == KIND_COMMAND, r->name, ms > 0 ? ms : 0);
+    if (r->since > 0 && p->claim.host->waited)
+        p->claim.host->waited(p->claim.host_arg, r->kind == KIND_COMMAND, r->name, ms > 0 ? ms : 0);
     r->since = 0;
 }
 
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
 {
-    size_t sent = json_object_array_length(p->commands);
-    size_t told = json_object_array_length(p->events);
+    size_t sent = json_object_array_length(p->outcome.commands);
+    size_t told = json_object_array_length(p->outcome.events);
     cb_error e = { 0 };
 
     if (!hook)
         return;
-    p->state_changed = true;
+    p->state.changed = true;
     whereabouts was = function_enter(p, name);
-    p->in_hook = true;
-    hook(p, p->state);
-    p->in_hook = false;
+    p->guard.in_hook = true;
+    hook(p, p->state.now);
+    p->guard.in_hook = false;
     (void)function_return(p, was);
-    if (cb_fields_valid(p->type->type->state, p->state, &e)) {
+    if (cb_fields_valid(run_type(p)->state, p->state.now, &e)) {
         if (size_state_fits(p))
             return;
-        cb_fail(&e, CB_PAYLOAD_TOO_LARGE, "it has %zu bytes", p->state_bytes);
+        cb_fail(&e, CB_PAYLOAD_TOO_LARGE, "it has %zu bytes", p->size.state);
     }
     run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
     state_restore(p);
-    json_object_array_del_idx(p->commands, sent, json_object_array_length(p->commands) - sent);
-    json_object_array_del_idx(p->events, told, json_object_array_length(p->events) - told);
+    json_object_array_del_idx(p->outcome.commands, sent,
+                              json_object_array_length(p->outcome.commands) - sent);
+    json_object_array_del_idx(p->outcome.events, told,
+                              json_object_array_length(p->outcome.events) - told);
 }
 
-void run_end(cb_process *p, const char *status)
+void run_end(cb_process *p, process_status status)
 {
-    p->status = status;
-    record_set_text(&p->wait, NULL);
-    record_set_text(&p->step, NULL);
-    json_object_put(p->leaving);
-    p->leaving = NULL;
-    forget_timers(p);
-    p->wake = WAKE_NEVER;
+    p->outcome.status = status;
+    record_set_text(&p->outcome.wait, NULL);
+    record_set_text(&p->outcome.step, NULL);
+    leaving_done(&p->leaving);
+    p->outcome.timers = (run_timers){ .wake = WAKE_NEVER };
+}
+
+bool run_stay(cb_process *p)
+{
+    const cb_process_row *row = p->claim.row;
+    process_status status = process_status_named(row->status);
+    bool sleeps = status == STATUS_WAITING_FOR_TSQ || process_status_is_end(status);
+
+    p->outcome.status = status;
+    p->outcome.timers.retry_at = row->retry_ms;
+    p->outcome.timers.timeout_at = row->wait_timeout_ms;
+    p->outcome.timers.wake = sleeps ? WAKE_NEVER : WAKE_TIMERS;
+    return true;
 }
 
 cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ...)
@@ -179,7 +177,7 @@ cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ..
 
     if (!call_is_in_order(p, code ? code : "cb_business_failure"))
         return CB_LEAVE;
-    if (p->purpose != FORWARD)
+    if (p->replay.purpose != FORWARD)
         return call_leave(p, LEFT_FRONTIER);
     va_start(args, fmt);
     vfail_text(p, code && *code ? code : "BUSINESS_FAILURE", fmt, args);
@@ -189,5 +187,5 @@ cb_flow cb_business_failure(cb_process *p, const char *code, const char *fmt, ..
 
 const char *cb_process_id(const cb_process *p)
 {
-    return p->row ? p->row->process_id.text : "";
+    return p->claim.row ? p->claim.row->process_id.text : "";
 }

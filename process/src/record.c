@@ -29,6 +29,28 @@ static const char *const inbox_kind_names[INBOX_KINDS] = {
     [INBOX_OPERATOR] = "OPERATOR",
 };
 
+static const char *const command_status_names[COMMAND_STATUSES] = {
+    [COMMAND_NOT_ASKED] = "",
+    [COMMAND_PENDING] = "PENDING",
+    [COMMAND_IN_PROGRESS] = "IN_PROGRESS",
+    [COMMAND_COMPLETED] = "COMPLETED",
+    [COMMAND_FAILED] = "FAILED",
+    [COMMAND_IN_TSQ] = "IN_TROUBLESHOOTING_QUEUE",
+    [COMMAND_CANCELED] = "CANCELED",
+};
+
+static const char *const reply_outcome_names[REPLY_OUTCOMES] = {
+    [REPLY_SUCCESS] = "SUCCESS",
+    [REPLY_FAILED] = "FAILED",
+    [REPLY_CANCELED] = "CANCELED",
+};
+
+static const char *const request_names[REQUESTS] = {
+    [REQUEST_RETRY] = "RETRY",
+    [REQUEST_CANCEL] = "CANCEL",
+    [REQUEST_COMPLETE] = "COMPLETE",
+};
+
 bool record_is_open(const record *r)
 {
     return r->status != RECORD_COMPLETED && r->status != RECORD_ABANDONED &&
@@ -42,11 +64,10 @@ void record_done(record *r)
     free(r->command_type);
     free(r->error_code);
     free(r->error_message);
-    free(r->command_status);
     json_object_put(r->result);
     json_object_put(r->opening);
     json_object_put(r->patch);
-    json_object_put(r->owes);
+    json_object_put(r->compensation);
     *r = (record){ 0 };
 }
 
@@ -95,40 +116,32 @@ static const char *text(json_object *row, int i)
     return value ? json_object_get_string(value) : NULL;
 }
 
-/* The place of the word in the list, or n. */
-static int index_of(const char *word, const char *const *names, int n)
-{
-    int i = 0;
-
-    while (word && i < n && strcmp(names[i], word) != 0)
-        i++;
-    return word ? i : n;
-}
-
 static bool read_texts(json_object *from, record *to)
 {
     return record_set_text(&to->name, text(from, CB_RECORD_NAME)) && to->name &&
            record_set_text(&to->domain, text(from, CB_RECORD_DOMAIN)) &&
            record_set_text(&to->command_type, text(from, CB_RECORD_COMMAND_TYPE)) &&
            record_set_text(&to->error_code, text(from, CB_RECORD_ERROR_CODE)) &&
-           record_set_text(&to->error_message, text(from, CB_RECORD_ERROR_MESSAGE)) &&
-           record_set_text(&to->command_status, text(from, CB_RECORD_COMMAND_STATUS));
+           record_set_text(&to->error_message, text(from, CB_RECORD_ERROR_MESSAGE));
 }
 
 bool record_read(json_object *from, int ordinal, record *to)
 {
     const char *command_id = text(from, CB_RECORD_COMMAND_ID);
+    const char *says = text(from, CB_RECORD_COMMAND_STATUS);
 
     *to = (record){ .ordinal = ordinal, .took_ms = -1 };
     if (number(from, CB_RECORD_ORDINAL) != ordinal || !read_texts(from, to))
         return false;
-    int kind = index_of(text(from, CB_RECORD_KIND), record_kind_names, KINDS);
-    int status = index_of(text(from, CB_RECORD_STATUS), record_status_names, RECORD_STATUSES);
+    int kind = name_index(text(from, CB_RECORD_KIND), record_kind_names, KINDS);
+    int status = name_index(text(from, CB_RECORD_STATUS), record_status_names, RECORD_STATUSES);
     if (kind == KINDS || status == RECORD_STATUSES ||
         (command_id && !cb_uuid_parse(command_id, &to->command_id)))
         return false;
     to->kind = (record_kind)kind;
     to->status = (record_status)status;
+    to->command_status =
+        (command_status)name_index(says ? says : "", command_status_names, COMMAND_STATUSES);
     to->attempts = (int)number(from, CB_RECORD_ATTEMPTS);
     to->send_no = (int)number(from, CB_RECORD_SEND_NO);
     to->during = (int)number(from, CB_RECORD_DURING);
@@ -138,21 +151,27 @@ bool record_read(json_object *from, int ordinal, record *to)
     to->result = json_object_get(column(from, CB_RECORD_RESULT));
     to->opening = json_object_get(column(from, CB_RECORD_OPENING));
     to->patch = json_object_get(column(from, CB_RECORD_PATCH));
-    to->owes = json_object_get(column(from, CB_RECORD_OWES));
+    to->compensation = json_object_get(column(from, CB_RECORD_OWES));
     return true;
 }
 
 bool inbox_read(json_object *from, inbox_item *to)
 {
-    int kind = index_of(text(from, CB_INBOX_KIND), inbox_kind_names, INBOX_KINDS);
+    int kind = name_index(text(from, CB_INBOX_KIND), inbox_kind_names, INBOX_KINDS);
 
     *to = (inbox_item){ .seq = (int)number(from, CB_INBOX_SEQ),
                         .name = text(from, CB_INBOX_NAME),
+                        .outcome = REPLY_OUTCOMES,
+                        .request = REQUESTS,
                         .response_id = text(from, CB_INBOX_RESPONSE_ID),
                         .payload = column(from, CB_INBOX_PAYLOAD) };
     if (kind == INBOX_KINDS || !to->name)
         return false;
     to->kind = (inbox_kind)kind;
+    if (to->kind == INBOX_REPLY)
+        to->outcome = (reply_outcome)name_index(to->name, reply_outcome_names, REPLY_OUTCOMES);
+    if (to->kind == INBOX_OPERATOR)
+        to->request = (request_kind)name_index(to->name, request_names, REQUESTS);
     return true;
 }
 
@@ -195,7 +214,7 @@ json_object *record_write(const record *r)
     put_shared(o, "result", r->result);
     put_shared(o, "opening", r->opening);
     put_shared(o, "patch", r->patch);
-    put_shared(o, "owes", r->owes);
+    put_shared(o, "owes", r->compensation);
     if (r->in_doubt)
         put(o, "in_doubt", json_object_new_boolean(true));
     if (!record_is_open(r) || r->status == RECORD_FAILED)

@@ -5,6 +5,8 @@
 #include <commandbus/handler.h>
 #include <commandbus/process_row.h>
 
+#include "process_status.h"
+
 typedef enum {
     KIND_STEP,
     KIND_WAIT,
@@ -28,6 +30,18 @@ typedef enum {
     RECORD_STATUSES
 } record_status;
 
+/* What the command of a record says of itself. */
+typedef enum {
+    COMMAND_NOT_ASKED,
+    COMMAND_PENDING,
+    COMMAND_IN_PROGRESS,
+    COMMAND_COMPLETED,
+    COMMAND_FAILED,
+    COMMAND_IN_TSQ,
+    COMMAND_CANCELED,
+    COMMAND_STATUSES /* a word that we do not know */
+} command_status;
+
 extern const char *const record_kind_names[KINDS];
 extern const char *const record_status_names[RECORD_STATUSES];
 
@@ -40,7 +54,7 @@ typedef struct {
     int attempts;
     int max_attempts; /* to be told with the next settle, 0: leave it */
     int send_no;
-    int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it pays; 0: none */
+    int during; /* of a RESPONSE: the open record; of a COMPENSATION: what it undoes; 0: none */
     cb_uuid command_id;  /* "" for none */
     cb_uuid response_id; /* likewise */
     char *domain, *command_type;
@@ -49,11 +63,12 @@ typedef struct {
     bool untimed;       /* … or to be taken away by it */
     double took_ms;     /* < 0: none */
     char *error_code, *error_message;
-    json_object *result, *opening, *patch, *owes;
-    bool in_doubt;        /* of a step: an attempt may have succeeded, and none has for certain */
-    int64_t since;        /* moment from which it has waited, 0: it has not */
-    char *command_status; /* what the command itself says, NULL: not asked */
-    bool dirty;           /* not yet settled as it is */
+    json_object *result, *opening, *patch;
+    json_object *compensation; /* what undoes it: {"inline"} or a command; NULL: nothing does */
+    bool in_doubt; /* of a step: an attempt may have succeeded, and none has for certain */
+    int64_t since; /* moment from which it has waited, 0: it has not */
+    command_status command_status;
+    bool dirty; /* not yet settled as it is */
 } record;
 
 typedef enum {
@@ -63,11 +78,29 @@ typedef enum {
     INBOX_KINDS
 } inbox_kind;
 
+/* How the command of a REPLY has ended. */
+typedef enum {
+    REPLY_SUCCESS,
+    REPLY_FAILED,
+    REPLY_CANCELED,
+    REPLY_OUTCOMES /* a word that we do not know, or no REPLY */
+} reply_outcome;
+
+/* What an OPERATOR asks for. */
+typedef enum {
+    REQUEST_RETRY,
+    REQUEST_CANCEL,
+    REQUEST_COMPLETE,
+    REQUESTS /* a word that we do not know, or no OPERATOR */
+} request_kind;
+
 /* Borrows from the JSON it was read from. */
 typedef struct {
     int seq;
     inbox_kind kind;
     const char *name;
+    reply_outcome outcome;
+    request_kind request;
     const char *response_id; /* or NULL */
     json_object *payload;    /* may be NULL: JSON null */
     bool consumed;

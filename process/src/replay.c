@@ -3,14 +3,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "fields_types.h"
 #include "json_build.h"
-#include "size.h"
+#include "process_run.h"
 
 enum {
     MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
 };
+
+/* ---- names that were called: open addressing, at most half full ---- */
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h;
+}
+
+/* Where the name is, or would be. */
+static const char **name_place(const name_set *set, const char *name)
+{
+    size_t i = name_hash(name) & (set->room - 1);
+
+    while (set->slots[i] && strcmp(set->slots[i], name) != 0)
+        i = (i + 1) & (set->room - 1);
+    return &set->slots[i];
+}
+
+static bool name_set_grow(name_set *set)
+{
+    name_set bigger = { .room = set->room ? 2 * set->room : 32, .n = set->n };
+
+    bigger.slots = calloc(bigger.room, sizeof *bigger.slots);
+    if (!bigger.slots)
+        return false;
+    for (size_t i = 0; i < set->room; i++) {
+        if (set->slots[i])
+            *name_place(&bigger, set->slots[i]) = set->slots[i];
+    }
+    free(set->slots);
+    *set = bigger;
+    return true;
+}
+
+static bool name_set_has(const name_set *set, const char *name)
+{
+    return set->n > 0 && *name_place(set, name);
+}
+
+/* One that is not there yet. False without memory. */
+static bool name_set_add(name_set *set, const char *name)
+{
+    if (2 * set->n >= set->room && !name_set_grow(set))
+        return false;
+    *name_place(set, name) = name;
+    set->n++;
+    return true;
+}
+
+static void name_set_clear(name_set *set)
+{
+    if (set->n > 0)
+        memset(set->slots, 0, set->room * sizeof *set->slots);
+    set->n = 0;
+}
 
 /* ---- records ---- */
 
@@ -20,14 +78,14 @@ static bool pass_responses_during(cb_process *p, int ordinal);
 static bool patch_both(cb_process *p, json_object *patch)
 {
     return state_patch(p, patch) &&
-           cb_fields_patch(p->type->type->state, p->base, patch, &(cb_error){ 0 });
+           cb_fields_patch(run_type(p)->state, p->state.recorded, patch, &(cb_error){ 0 });
 }
 
-/* Responses, operators' decisions and compensations stand between the calls; what they changed is applied
- * where they stand. What the code has changed before is not recorded by that. */
+/* Responses, operators' decisions and compensations stand between the calls; what they changed is
+ * applied where they stand. What the code has changed before is not recorded by that. */
 static bool pass_between(cb_process *p, const record *r)
 {
-    p->cursor++;
+    p->replay.cursor++;
     return patch_both(p, r->opening) &&
            (r->kind != KIND_COMPENSATION || pass_responses_during(p, r->ordinal)) &&
            patch_both(p, r->patch);
@@ -36,8 +94,8 @@ static bool pass_between(cb_process *p, const record *r)
 /* The next record that a call must match; NULL: none, the frontier. */
 static record *next_call_record(cb_process *p)
 {
-    while (p->cursor < p->n_records) {
-        record *r = &p->records[p->cursor];
+    while (p->replay.cursor < p->history.n) {
+        record *r = &p->history.records[p->replay.cursor];
         if (r->kind != KIND_RESPONSE && r->kind != KIND_OPERATOR && r->kind != KIND_COMPENSATION)
             return r;
         if (!pass_between(p, r))
@@ -49,8 +107,8 @@ static record *next_call_record(cb_process *p)
 /* Those that arrived while the record was open were applied before it got its end. */
 static bool pass_responses_during(cb_process *p, int ordinal)
 {
-    while (p->cursor < p->n_records) {
-        const record *r = &p->records[p->cursor];
+    while (p->replay.cursor < p->history.n) {
+        const record *r = &p->history.records[p->replay.cursor];
         if (r->kind != KIND_OPERATOR && (r->kind != KIND_RESPONSE || r->during != ordinal))
             break;
         if (!pass_between(p, r))
@@ -61,84 +119,84 @@ static bool pass_responses_during(cb_process *p, int ordinal)
 
 static bool pass(cb_process *p, const record *r)
 {
-    p->cursor++;
+    p->replay.cursor++;
     if (!state_patch(p, r->opening) || !pass_responses_during(p, r->ordinal))
         return false;
     if (record_is_open(r))
         return state_keep(p);
-    p->replayed++;
+    p->figures.replayed++;
     return state_patch(p, r->patch) && state_keep(p);
 }
 
 /* What to do about code that has gone another way. */
 static const char *cure(const cb_process *p)
 {
-    return p->type->type->manager
-               ? "take the change back, or let it depend on a field that only new processes have"
-               : "take the change back, or put it behind cb_version()";
+    return run_type(p)->manager
+               ? "revert the change, or let it depend on a field that only new processes have"
+               : "revert the change, or put it behind cb_version()";
 }
 
 static cb_flow diverged(cb_process *p, const record *r, record_kind kind, const char *name)
 {
-    return run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code calls %s '%s': %s",
-                    r->ordinal, record_kind_names[r->kind], r->name, record_kind_names[kind], name,
-                    cure(p));
+    return run_park(p, PARKED_NON_DETERMINISTIC,
+                    "record %d is %s '%s', but the code calls %s '%s': %s", r->ordinal,
+                    record_kind_names[r->kind], r->name, record_kind_names[kind], name, cure(p));
 }
 
 /* ---- calls ---- */
 
 whereabouts function_enter(cb_process *p, const char *name)
 {
-    p->in_step = name;
-    p->misused = false;
-    return atomic_exchange(&p->where, IN_STEP);
+    p->guard.function = name;
+    p->guard.misused = false;
+    return atomic_exchange(&p->guard.where, IN_STEP);
 }
 
 bool function_return(cb_process *p, whereabouts was)
 {
-    atomic_store(&p->where, was);
-    p->in_step = NULL;
-    return p->misused;
+    atomic_store(&p->guard.where, was);
+    p->guard.function = NULL;
+    return p->guard.misused;
 }
 
 cb_flow call_leave(cb_process *p, departure why)
 {
-    if (!p->left)
-        p->left = why;
+    if (!p->replay.left)
+        p->replay.left = why;
     return CB_LEAVE;
 }
 
 bool call_is_in_order(cb_process *p, const char *name)
 {
-    whereabouts where = atomic_load(&p->where);
+    whereabouts where = atomic_load(&p->guard.where);
 
-    if (!pthread_equal(p->thread, pthread_self())) {
-        atomic_store(&p->from_abroad, true);
+    if (!pthread_equal(p->guard.thread, pthread_self())) {
+        atomic_store(&p->guard.from_abroad, true);
         return false;
     }
     if (where == OUTSIDE) {
-        run_stray(p, "'%.100s' was called outside of execute(): p ends with it", name);
+        run_stray(p, "'%.100s' was called outside execute(), where p is not valid", name);
         return false;
     }
     if (where == IN_STEP) {
-        p->misused = true;
-        run_stray(p, "'%.100s' was called inside of step '%.100s': calls belong into execute()",
-                  name, p->in_step ? p->in_step : "");
+        p->guard.misused = true;
+        run_stray(p, "'%.100s' was called inside step '%.100s': calls belong in execute()", name,
+                  p->guard.function ? p->guard.function : "");
         return false;
     }
-    return !p->left;
+    return !p->replay.left;
 }
 
 static bool is_named(cb_process *p, const char *name)
 {
     if (!name || !*name || strlen(name) > 200 || !field_text_is_utf8(name)) {
-        run_park(p, "PERMANENT_FAILURE", "'%.50s…' is no name: 1 to 200 characters of UTF-8",
+        run_park(p, PARKED_PERMANENT_FAILURE, "invalid name '%.50s…': use 1 to 200 bytes of UTF-8",
                  name ? name : "");
         return false;
     }
-    if (names_has(&p->called, name)) {
-        run_park(p, "PERMANENT_FAILURE", "'%s' was called twice: names are unique within a process",
-                 name);
+    if (name_set_has(&p->replay.called, name)) {
+        run_park(p, PARKED_PERMANENT_FAILURE,
+                 "'%s' was called twice: names are unique within a process", name);
         return false;
     }
     return true;
@@ -146,9 +204,9 @@ static bool is_named(cb_process *p, const char *name)
 
 static bool remember(cb_process *p, const record *r)
 {
-    if (names_add(&p->called, r->name))
+    if (name_set_add(&p->replay.called, r->name))
         return true;
-    run_park(p, "PERMANENT_FAILURE", "no memory for its names");
+    run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its names");
     return false;
 }
 
@@ -157,17 +215,18 @@ static entry reach_frontier(cb_process *p, record *open)
 {
     int ordinal = open ? open->ordinal : 0;
 
-    if (p->purpose == CHECK)
+    if (p->replay.purpose == CHECK)
         return call_leave(p, LEFT_FRONTIER), REFUSED;
-    if (p->purpose == REBUILD)
+    if (p->replay.purpose == REBUILD)
         return open ? OPEN : (call_leave(p, LEFT_FRONTIER), REFUSED);
-    if (!p->responses_taken)
+    if (!p->inbox.responses_taken)
         responses_take(p, ordinal);
-    if (!p->left && p->n_records - p->n_settled > MOST_UNSETTLED && !run_checkpoint(p))
+    if (!p->replay.left && p->history.n - p->history.n_settled > MOST_UNSETTLED &&
+        !run_checkpoint(p))
         return REFUSED;
-    if (!p->left && run_is_overdue(p))
+    if (!p->replay.left && run_is_overdue(p))
         call_leave(p, LEFT_DEADLINE);
-    return p->left ? REFUSED : open ? OPEN : NEW;
+    return p->replay.left ? REFUSED : open ? OPEN : NEW;
 }
 
 entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
@@ -176,7 +235,7 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
         return REFUSED;
     failure_forget(p);
     record *found = next_call_record(p);
-    if (p->left)
+    if (p->replay.left)
         return REFUSED;
     if (!found)
         return reach_frontier(p, NULL);
@@ -195,19 +254,19 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
 
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
 {
-    if (!r && !p->left && !size_add(p, RECORD_BYTES + strlen(name)))
+    if (!r && !p->replay.left && !size_add(p, RECORD_BYTES + strlen(name)))
         return NULL; /* parked */
     json_object *opening = state_take_changes(p);
 
     if (!r) {
-        r = p->left ? NULL : run_append(p, kind, name);
+        r = p->replay.left ? NULL : run_append(p, kind, name);
         if (r)
             r->status = RECORD_RETRY; /* not begun */
-        p->cursor = p->n_records;
+        p->replay.cursor = p->history.n;
         if (!r || !remember(p, r)) {
             json_object_put(opening);
-            if (!p->left)
-                run_park(p, "PERMANENT_FAILURE", "no memory for its records");
+            if (!p->replay.left)
+                run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its records");
             return NULL;
         }
     }
@@ -216,7 +275,7 @@ record *call_open(cb_process *p, record *r, record_kind kind, const char *name)
         r->opening = opening;
     }
     r->dirty = true;
-    return p->left ? NULL : r;
+    return p->replay.left ? NULL : r;
 }
 
 bool call_complete(cb_process *p, record *r)
@@ -224,7 +283,7 @@ bool call_complete(cb_process *p, record *r)
     json_object *patch = state_take_changes(p);
 
     r->dirty = true;
-    if (p->left) {
+    if (p->replay.left) {
         json_object_put(patch);
         return false;
     }
@@ -242,12 +301,12 @@ static bool start_over(cb_process *p)
 {
     cb_error e = { 0 };
 
-    p->cursor = p->n_owed = 0;
-    p->left = NOT_LEFT;
-    names_clear(&p->called);
+    p->replay.cursor = p->replay.compensations.n = 0;
+    p->replay.left = NOT_LEFT;
+    name_set_clear(&p->replay.called);
     failure_forget(p);
     if (!run_first_state(p, &e)) {
-        run_park(p, "PERMANENT_FAILURE", "its first state cannot be read: %s", e.message);
+        run_park(p, PARKED_PERMANENT_FAILURE, "its first state cannot be read: %s", e.message);
         return false;
     }
     return state_keep(p);
@@ -258,51 +317,51 @@ static void check_left_over(cb_process *p)
 {
     const record *r;
 
-    if (p->left && p->left != LEFT_BUSINESS && p->left != LEFT_FRONTIER)
+    if (p->replay.left && p->replay.left != LEFT_BUSINESS && p->replay.left != LEFT_FRONTIER)
         return;
-    departure left = p->left;
-    p->left = NOT_LEFT;
+    departure left = p->replay.left;
+    p->replay.left = NOT_LEFT;
     r = next_call_record(p);
-    if (p->left)
+    if (p->replay.left)
         return;
     if (r)
-        run_park(p, "NON_DETERMINISTIC", "record %d is %s '%s', but the code %s before it: %s",
+        run_park(p, PARKED_NON_DETERMINISTIC, "record %d is %s '%s', but the code %s before it: %s",
                  r->ordinal, record_kind_names[r->kind], r->name,
                  left == LEFT_BUSINESS ? "fails" : "ends", cure(p));
     else
-        p->left = left;
+        p->replay.left = left;
 }
 
 /* What followed the frontier: the state is then the latest. */
 static void pass_rest(cb_process *p)
 {
-    departure left = p->left;
+    departure left = p->replay.left;
 
-    p->left = NOT_LEFT;
-    while (p->cursor < p->n_records && !p->left)
-        (void)pass_between(p, &p->records[p->cursor]);
-    if (!p->left && state_keep(p))
-        p->left = left;
+    p->replay.left = NOT_LEFT;
+    while (p->replay.cursor < p->history.n && !p->replay.left)
+        (void)pass_between(p, &p->history.records[p->replay.cursor]);
+    if (!p->replay.left && state_keep(p))
+        p->replay.left = left;
 }
 
 void run_execute(cb_process *p, purpose why)
 {
-    p->purpose = why;
+    p->replay.purpose = why;
     if (!start_over(p))
         return;
-    atomic_store(&p->where, IN_EXECUTE);
-    const cb_process_type *type = p->type->type;
-    cb_flow flow = type->manager ? manager_execute(p) : type->execute(p, p->state);
-    atomic_store(&p->where, OUTSIDE);
+    atomic_store(&p->guard.where, IN_EXECUTE);
+    const cb_process_type *type = run_type(p);
+    cb_flow flow = type->manager ? manager_execute(p) : type->execute(p, p->state.now);
+    atomic_store(&p->guard.where, OUTSIDE);
     check_left_over(p);
-    if (!p->left && flow != CB_DONE)
-        run_park(p, "PERMANENT_FAILURE",
+    if (!p->replay.left && flow != CB_DONE)
+        run_park(p, PARKED_PERMANENT_FAILURE,
                  "execute() returned %d without a reason: end with CB_DONE, fail with "
                  "cb_business_failure()",
                  (int)flow);
-    if (why == FORWARD && p->left && p->left != LEFT_LOST)
+    if (why == FORWARD && p->replay.left && p->replay.left != LEFT_LOST)
         state_restore(p); /* what the code did after it was told to leave */
-    if (why == REBUILD && (!p->left || p->left == LEFT_FRONTIER)) {
+    if (why == REBUILD && (!p->replay.left || p->replay.left == LEFT_FRONTIER)) {
         state_restore(p); /* the same: nobody records it any more */
         pass_rest(p);
     }

@@ -1,13 +1,12 @@
-/* How much a run may hold: what its JSON takes in memory before it is read, what the state and the records
- * have come to while it runs. Beyond that a process is parked, so that no instance dies of it. */
-#include "size.h"
-
+/* How much a run may hold: what its JSON takes in memory before it is read, what the state and the
+ * records have come to while it runs. Beyond that a process is parked, so that no instance dies of
+ * it. */
 #include <commandbus/json.h>
 #include <json-c/linkhash.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "process_run.h"
 
 enum {
     SMALL_TEXT = 16 * 1024, /* is not looked at: at worst it makes some megabytes */
@@ -25,7 +24,8 @@ static const char *string_end(const char *c)
     return c;
 }
 
-/* What has arrived may become part of the state; that is there as it is, as it was, as a change and as a text. */
+/* What has arrived may become part of the state; that is there as it is, as it was, as a change and
+ * as a text. */
 size_t cb_run_memory(const cb_process_row *row)
 {
     size_t history = row->history ? strlen(row->history) : 0, inbox = strlen(row->inbox),
@@ -112,7 +112,8 @@ static size_t string_bytes(const char *text, size_t length)
     return bytes;
 }
 
-/* At most so many as text, with what separates it from the next. Without making the text: json-c would keep it. */
+/* At most so many as text, with what separates it from the next. Without making the text: json-c
+ * would keep it. */
 static size_t text_bytes(json_object *value)
 {
     size_t bytes = 4;
@@ -144,37 +145,37 @@ static size_t text_bytes(json_object *value)
 
 void size_begin(cb_process *p)
 {
-    const cb_process_row *row = p->row;
+    const cb_process_row *row = p->claim.row;
 
-    p->state_bytes = strlen(row->state);
-    p->content_bytes =
-        p->state_bytes + strlen(row->initial_state) + strlen(row->history) + strlen(row->inbox);
+    p->size.state = strlen(row->state);
+    p->size.content =
+        p->size.state + strlen(row->initial_state) + strlen(row->history) + strlen(row->inbox);
 }
 
 static size_t state_limit(const cb_process *p)
 {
-    return (size_t)p->row->content_limit / STATE_SHARE;
+    return (size_t)p->claim.row->content_limit / STATE_SHARE;
 }
 
 /* The state as it is, told exactly. */
 bool size_state_fits(cb_process *p)
 {
-    OWNED(json_object) state = cb_fields_write(p->type->type->state, p->state);
+    OWNED(json_object) state = cb_fields_write(run_type(p)->state, p->state.now);
 
-    p->state_bytes = text_bytes(state) + text_bytes(p->unknown);
-    return p->state_bytes <= state_limit(p);
+    p->size.state = text_bytes(state) + text_bytes(p->state.unknown);
+    return p->size.state <= state_limit(p);
 }
 
 bool size_add_changes(cb_process *p, json_object *changes)
 {
     size_t bytes = text_bytes(changes);
 
-    p->state_bytes += bytes; /* at most: what it replaces is still counted */
-    if (p->state_bytes > state_limit(p) && !size_state_fits(p)) {
-        size_t has = p->state_bytes;
-        p->state_bytes = 0; /* what it goes back to fits */
+    p->size.state += bytes; /* at most: what it replaces is still counted */
+    if (p->size.state > state_limit(p) && !size_state_fits(p)) {
+        size_t has = p->size.state;
+        p->size.state = 0; /* what it goes back to fits */
         state_restore(p);
-        run_park(p, "PROCESS_TOO_LARGE",
+        run_park(p, PARKED_PROCESS_TOO_LARGE,
                  "its state would have %zu bytes, and may have %zu: keep large things elsewhere "
                  "and name them in the state",
                  has, state_limit(p));
@@ -185,14 +186,14 @@ bool size_add_changes(cb_process *p, json_object *changes)
 
 bool size_add(cb_process *p, size_t bytes)
 {
-    p->content_bytes += bytes;
-    if (p->content_bytes <= (size_t)p->row->content_limit)
+    p->size.content += bytes;
+    if (p->size.content <= (size_t)p->claim.row->content_limit)
         return true;
     state_restore(p);
-    run_park(p, "PROCESS_TOO_LARGE",
+    run_park(p, PARKED_PROCESS_TOO_LARGE,
              "it would hold %zu bytes of states, records and responses, and may hold %lld "
              "(content_limit of its domain): make fewer or smaller records, or several processes",
-             p->content_bytes, (long long)p->row->content_limit);
+             p->size.content, (long long)p->claim.row->content_limit);
     return false;
 }
 

@@ -1,12 +1,13 @@
-/* Starting a process from a program: here and now, or left to the workers. */
+/* Starting processes from a program: one here and now, or left to the workers; or a batch. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <commandbus/run.h>
 
-#include "start.h"
+#include "types.h"
 
 static const double default_lease = 60;
 
@@ -32,8 +33,8 @@ static bool may_come_through(cb_db *db, const cb_error *e)
     return e->code == CB_AGAIN || (e->code == CB_LOST && cb_db_reconnect(db, &why));
 }
 
-/* The same again while the row is locked, as by a response that arrives, or the connection was lost; for as
- * long as the lease may last. */
+/* The same again while the row is locked, as by a response that arrives, or the connection was
+ * lost; for as long as the lease may last. */
 static bool settle(const here *h, cb_process_settlement *settlement)
 {
     static const struct timespec nap = { 0, 5000000 };
@@ -73,7 +74,8 @@ void cb_process_types_caller(const cb_process_types *types, char *to, size_t siz
         snprintf(to, size, "%s-%d-%s", host, (int)getpid(), cb_uuid_new().text + 28);
 }
 
-/* It is started: whatever goes wrong from here on, the workers take it up when the lease ends. */
+/* It is started: whatever goes wrong from here on, it is EXECUTING and the workers take it up when
+ * the lease ends. */
 static const char *run_here(const here *h, const cb_process_types *types, const cb_uuid *id)
 {
     cb_run_host host = { .checkpoint = checkpoint, .lease_seconds = h->lease_seconds };
@@ -85,14 +87,15 @@ static const char *run_here(const here *h, const cb_process_types *types, const 
     /* lease_no: the first is ours, and any other is somebody's who took it over. */
     if (!cb_process_read(h->db, id->text, &claim, &e) || cb_process_claim_count(claim) != 1 ||
         cb_process_claim_at(claim, 0)->lease_no != 1 || !cb_run_open(types, &run, &e))
-        return "EXECUTING";
+        return process_status_names[STATUS_EXECUTING];
     cb_run_process(run, cb_process_claim_at(claim, 0), &host, (void *)h, &result);
     if (result.lost || !settle(h, &result.settlement))
-        return "EXECUTING";
+        return process_status_names[STATUS_EXECUTING];
     return result.status;
 }
 
-const type_entry *start_type(const cb_process_types *types, const char *name, cb_error *e)
+/* NULL with the reason when this program does not have the type. */
+static const type_entry *start_type(const cb_process_types *types, const char *name, cb_error *e)
 {
     const type_entry *entry = types_find(types, name);
 
@@ -101,19 +104,23 @@ const type_entry *start_type(const cb_process_types *types, const char *name, cb
     return entry;
 }
 
-json_object *start_state(const cb_process_type *type, const void *state, cb_error *e)
+/* The state as JSON, which the caller owns; NULL with the reason. */
+static json_object *start_state(const cb_process_type *type, const void *state, cb_error *e)
 {
     json_object *json = NULL;
 
     if (!cb_fields_valid(type->state, state, e))
         cb_fail_while(e, "starting a process of type '%s'", type->name);
     else if (!(json = cb_fields_write(type->state, state)))
-        cb_fail(e, CB_MEMORY, "no memory for the state");
+        cb_fail(e, CB_MEMORY, "out of memory for the state");
     return json;
 }
 
-bool start_registered(cb_db *db, const cb_process_types *types, const type_entry *entry,
-                      start_request *request, const void *what, cb_error *e)
+typedef bool start_request(cb_db *db, const void *what, cb_error *e);
+
+/* Makes the request; when nobody has registered the type yet, registers it and makes it again. */
+static bool start_registered(cb_db *db, const cb_process_types *types, const type_entry *entry,
+                             start_request *request, const void *what, cb_error *e)
 {
     cb_error why = { 0 };
 
@@ -145,7 +152,7 @@ static bool may_run_here(cb_db *db, cb_error *e)
 {
     if (cb_process_settle_each(db, "nobody", NULL, 0, NULL, e)) /* settles nothing, but asks */
         return true;
-    return cb_fail_while(e, "starting a process here: within a transaction of yours use .deferred");
+    return cb_fail_while(e, "starting a process here; inside a transaction use .deferred");
 }
 
 bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char *process_id,
@@ -162,7 +169,7 @@ bool cb_process_run_leased(cb_db *db, const cb_process_types *types, const char 
     const char *how = run_here(&h, types, &id);
     if (status)
         *status = how;
-    return strcmp(how, "EXECUTING") != 0 ||
+    return strcmp(how, process_status_names[STATUS_EXECUTING]) != 0 ||
            cb_fail(e, CB_AGAIN, "process %s is left to the workers", process_id);
 }
 
@@ -192,9 +199,65 @@ bool cb_process_start_with(cb_db *db, const cb_process_types *types, const char 
                         &request_options, id };
     if (!start_registered(db, types, entry, request, &one, e))
         return false;
-    const char *how =
-        options->deferred ? "PENDING" : run_here(&(here){ db, worker, lease }, types, id);
+    const char *how = options->deferred ? process_status_names[STATUS_PENDING]
+                                        : run_here(&(here){ db, worker, lease }, types, id);
     if (status)
         *status = how;
     return true;
+}
+
+/* ---- a batch ---- */
+
+typedef struct {
+    const cb_start_batch_options *options;
+    json_object **json; /* owns the texts */
+    const char **states;
+    size_t n;
+    cb_uuid *id;
+} process_batch;
+
+#define OWNED_BATCH(name) __attribute__((cleanup(batch_done))) process_batch name
+
+static void batch_done(process_batch *b)
+{
+    for (size_t i = 0; b->json && i < b->n; i++)
+        json_object_put(b->json[i]);
+    free(b->json);
+    free(b->states);
+}
+
+static bool write_states(process_batch *b, const cb_process_type *type, const char *states,
+                         cb_error *e)
+{
+    b->json = calloc(b->n + 1, sizeof *b->json);
+    b->states = calloc(b->n + 1, sizeof *b->states);
+    if (!b->json || !b->states)
+        return cb_fail(e, CB_MEMORY, "out of memory for the states");
+    for (size_t i = 0; i < b->n; i++) {
+        b->json[i] = start_state(type, states + i * type->state->size, e);
+        if (!b->json[i])
+            return cb_fail_while(e, "writing state %zu of %zu", i + 1, b->n);
+        b->states[i] = json_object_to_json_string_ext(b->json[i], JSON_C_TO_STRING_PLAIN);
+    }
+    return true;
+}
+
+static bool request_batch(cb_db *db, const void *what, cb_error *e)
+{
+    const process_batch *b = what;
+
+    return cb_start_batch(db, b->options, b->states, b->n, b->id, e);
+}
+
+bool cb_process_start_batch_with(cb_db *db, const cb_process_types *types, const char *type,
+                                 const void *states, size_t n,
+                                 const cb_start_batch_options *options, cb_uuid *id, cb_error *e)
+{
+    cb_start_batch_options named = options ? *options : (cb_start_batch_options){ 0 };
+    const type_entry *entry = start_type(types, type, e);
+
+    named.process_type = type;
+    OWNED_BATCH(b) = { .options = &named, .n = n, .id = id };
+    return entry && write_states(&b, entry->type, states, e) &&
+           start_registered(db, types, entry, request_batch, &b, e);
 }

@@ -4,38 +4,38 @@
 
 #include <json-c/json.h>
 
-#include "engine.h"
 #include "fields_types.h"
+#include "process_run.h"
 
 bool state_patch(cb_process *p, json_object *patch)
 {
     cb_error e = { 0 };
 
-    if (!patch || cb_fields_patch(p->type->type->state, p->state, patch, &e))
+    if (!patch || cb_fields_patch(run_type(p)->state, p->state.now, patch, &e))
         return true;
-    run_park(p, "NON_DETERMINISTIC", "a record does not fit the state: %s", e.message);
+    run_park(p, PARKED_NON_DETERMINISTIC, "a record does not fit the state: %s", e.message);
     return false;
 }
 
 bool state_keep(cb_process *p)
 {
-    if (cb_fields_copy(p->type->type->state, p->base, p->state))
+    if (cb_fields_copy(run_type(p)->state, p->state.recorded, p->state.now))
         return true;
-    run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+    run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its state");
     return false;
 }
 
 void state_restore(cb_process *p)
 {
-    if (!cb_fields_copy(p->type->type->state, p->state, p->base))
-        run_park(p, "PERMANENT_FAILURE", "no memory for its state");
+    if (!cb_fields_copy(run_type(p)->state, p->state.now, p->state.recorded))
+        run_park(p, PARKED_PERMANENT_FAILURE, "out of memory for its state");
 }
 
 /* One that the code does not know and the state has. */
 static bool is_unknown_field(const cb_process *p, const char *name)
 {
-    return p->unknown && !field_named(p->type->type->state, name) &&
-           json_object_object_get_ex(p->unknown, name, NULL);
+    return p->state.unknown && !field_named(run_type(p)->state, name) &&
+           json_object_object_get_ex(p->state.unknown, name, NULL);
 }
 
 /* What is misspelt would else be ignored, in nested structs and in items of lists too. `whose`:
@@ -64,7 +64,7 @@ static bool names_in_value_exist(const cb_process *p, const cb_field *field, jso
 static bool names_exist(const cb_process *p, const cb_fields *fields, const char *whose,
                         json_object *overrides, cb_error *e)
 {
-    bool is_top = fields == p->type->type->state;
+    bool is_top = fields == run_type(p)->state;
 
     json_object_object_foreach(overrides, name, value)
     {
@@ -79,30 +79,31 @@ static bool names_exist(const cb_process *p, const cb_fields *fields, const char
 
 bool state_override(cb_process *p, json_object *overrides, cb_error *e)
 {
-    const cb_fields *fields = p->type->type->state;
+    const cb_fields *fields = run_type(p)->state;
 
     if (!names_exist(p, fields, "it", overrides, e) ||
-        !cb_fields_patch(fields, p->state, overrides, e))
+        !cb_fields_patch(fields, p->state.now, overrides, e))
         return false;
     json_object_object_foreach(overrides, key, value)
     {
         if (is_unknown_field(p, key))
-            json_object_object_add(p->unknown, key, json_object_get(value));
+            json_object_object_add(p->state.unknown, key, json_object_get(value));
     }
-    p->state_changed = true;
-    return cb_fields_copy(fields, p->base, p->state) || cb_fail(e, CB_MEMORY, "no memory");
+    p->state.changed = true;
+    return cb_fields_copy(fields, p->state.recorded, p->state.now) ||
+           cb_fail(e, CB_MEMORY, "out of memory");
 }
 
 json_object *state_take_changes(cb_process *p)
 {
     json_object *changes = NULL;
 
-    if (!cb_fields_diff(p->type->type->state, p->base, p->state, &changes)) {
-        cb_error e = { .message = "no memory" };
-        if (cb_fields_valid(p->type->type->state, p->state, &e))
-            snprintf(e.message, sizeof e.message, "no memory");
+    if (!cb_fields_diff(run_type(p)->state, p->state.recorded, p->state.now, &changes)) {
+        cb_error e = { .message = "out of memory" };
+        if (cb_fields_valid(run_type(p)->state, p->state.now, &e))
+            snprintf(e.message, sizeof e.message, "out of memory");
         state_restore(p);
-        run_park(p, "PERMANENT_FAILURE", "the state that the code has left cannot be kept: %s",
+        run_park(p, PARKED_PERMANENT_FAILURE, "the code left a state that cannot be kept: %s",
                  e.message);
         return NULL;
     }
@@ -111,7 +112,7 @@ json_object *state_take_changes(cb_process *p)
         return NULL;
     }
     if (changes) {
-        p->state_changed = true;
+        p->state.changed = true;
         state_keep(p);
     }
     return changes;
@@ -120,5 +121,5 @@ json_object *state_take_changes(cb_process *p)
 bool state_accept(cb_process *p)
 {
     json_object_put(state_take_changes(p));
-    return !p->left;
+    return !p->replay.left;
 }

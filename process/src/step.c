@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
 #include "json_build.h"
+#include "process_run.h"
 
 static const int64_t default_timeout_ms = 30000, default_retry_ms = 1000, most_retry_ms = 300000;
 
@@ -43,7 +43,7 @@ static bool is_lost(void *arg)
     const step_time *t = arg;
     const cb_process *p = t->process;
 
-    return clock_ms() >= t->until_ms || (p->host->is_lost && p->host->is_lost(p->host_arg));
+    return clock_ms() >= t->until_ms || run_is_lost(p);
 }
 
 static bool is_stopping(void *arg)
@@ -55,13 +55,14 @@ static const cb_host step_host = { .remaining_ms = remaining_ms,
                                    .is_lost = is_lost,
                                    .is_stopping = is_stopping };
 
-/* The key that downstream knows this step by, whichever attempt it is. Nobody else can send a command with it. */
+/* The key that downstream knows this step by, whichever attempt it is. Nobody else can send a
+ * command with it. */
 static cb_uuid step_key(const cb_process *p, const char *prefix, const char *name)
 {
     char text[512];
 
     snprintf(text, sizeof text, "%s/%s", prefix, name);
-    return cb_uuid_derived(&p->row->process_id, text);
+    return cb_uuid_derived(&p->claim.row->process_id, text);
 }
 
 /* ---- one attempt ---- */
@@ -80,26 +81,26 @@ static void call_function(cb_process *p, const cb_command *as_command, cb_step_f
     if (!cb_context_open(as_command, &step_host, &time, ctx, &e)) {
         *out = (cb_settlement){ .outcome = CB_TRANSIENT,
                                 .error_code = "INTERNAL_ERROR",
-                                .error_message = "no memory for the step" };
+                                .error_message = "out of memory for the step" };
         return;
     }
-    if (p->host->stepping)
-        p->host->stepping(p->host_arg, r->name, timeout_ms);
+    if (p->claim.host->stepping)
+        p->claim.host->stepping(p->claim.host_arg, r->name, timeout_ms);
     whereabouts was = function_enter(p, r->name);
     int64_t began = clock_ms();
-    if (!p->host->instead || !p->host->instead(p->host_arg, r->name, out))
-        cb_context_call(*ctx, run, p->state, out);
+    if (!p->claim.host->instead || !p->claim.host->instead(p->claim.host_arg, r->name, out))
+        cb_context_call(*ctx, run, p->state.now, out);
     int64_t took = clock_ms() - began;
     bool misused = function_return(p, was);
-    if (p->host->stepping)
-        p->host->stepping(p->host_arg, NULL, 0);
-    p->steps++;
+    if (p->claim.host->stepping)
+        p->claim.host->stepping(p->claim.host_arg, NULL, 0);
+    p->figures.steps++;
     r->took_ms = (double)took;
     bool failed = out->outcome != CB_SUCCESS && failure_is_known(out->error_code);
     if (misused)
         *out = (cb_settlement){ .outcome = CB_PERMANENT,
                                 .error_code = "MISUSE",
-                                .error_message = p->stray };
+                                .error_message = p->guard.stray };
     else if (took > timeout_ms)
         *out =
             (cb_settlement){ .outcome = CB_TRANSIENT,
@@ -113,7 +114,7 @@ static int64_t chance_ms(const cb_process *p)
 {
     uint64_t mixed = (uint64_t)clock_ms();
 
-    for (const char *c = p->row->process_id.text; *c; c++)
+    for (const char *c = p->claim.row->process_id.text; *c; c++)
         mixed = (mixed ^ (unsigned char)*c) * 1099511628211u; /* FNV-1a */
     return (int64_t)((mixed >> 32) % 501);
 }
@@ -162,8 +163,8 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
         if (call_complete(p, r))
             return TRIED_DONE;
         r->status = RECORD_FAILED;
-        record_set_text(&r->error_code, p->error_code);
-        record_set_text(&r->error_message, p->error_message);
+        record_set_text(&r->error_code, p->outcome.error_code);
+        record_set_text(&r->error_message, p->outcome.error_message);
         return TRIED_FAILED;
     }
     state_restore(p);
@@ -178,7 +179,7 @@ static tried judge(cb_process *p, record *r, const cb_step_options *o, const cb_
     r->in_doubt = r->in_doubt || (!o->local && is_doubtful(out));
     if (outcome == CB_TRANSIENT && r->attempts < most_attempts(o)) {
         r->status = RECORD_RETRY;
-        p->retry_ms = retry_in_ms(p, o, r->attempts, out->retry_seconds);
+        p->outcome.timers.retry_ms = retry_in_ms(p, o, r->attempts, out->retry_seconds);
         return TRIED_AGAIN;
     }
     r->status = RECORD_FAILED;
@@ -198,9 +199,9 @@ static tried begin(cb_process *p, record *r, const cb_step_options *o, int64_t t
     r->dirty = true;
     if (o->local)
         return TRIED_DONE;
-    record_set_text(&p->step, r->name);
-    record_set_text(&p->wait, NULL);
-    p->step_seconds = (double)(timeout_ms + settle_ms) / 1000;
+    record_set_text(&p->outcome.step, r->name);
+    record_set_text(&p->outcome.wait, NULL);
+    p->outcome.step_seconds = (double)(timeout_ms + settle_ms) / 1000;
     return run_checkpoint(p) ? TRIED_DONE : TRIED_LOST;
 }
 
@@ -217,15 +218,16 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
     tried begun = begin(p, r, options, timeout);
     if (begun != TRIED_DONE)
         return begun;
-    /* A pause while that became durable may have cost the lease: somebody else may run it by now. */
-    if (!options->local && p->host->is_lost && p->host->is_lost(p->host_arg))
+    /* A pause while that became durable may have cost the lease: somebody else may run it by
+     * now. */
+    if (!options->local && run_is_lost(p))
         return TRIED_LOST;
     cb_command as_command = { .command_id = step_key(p, key_prefix, r->name),
-                              .correlation_id = p->row->process_id,
-                              .domain = p->row->domain,
+                              .correlation_id = p->claim.row->process_id,
+                              .domain = p->claim.row->domain,
                               .command_type = r->name,
                               .data = "{}",
-                              .lease_no = p->row->lease_no,
+                              .lease_no = p->claim.row->lease_no,
                               .attempt = r->attempts,
                               .max_attempts = most_attempts(options),
                               .timeout_seconds = (int)((timeout + 999) / 1000) };
@@ -235,7 +237,7 @@ tried step_try(cb_process *p, int ordinal, cb_step_fn *run, const cb_step_option
 
 /* ---- cb_step ---- */
 
-static cb_flow exhausted(cb_process *p, const char *code, const record *r)
+static cb_flow exhausted(cb_process *p, parking_code code, const record *r)
 {
     return run_park(p, code, "step '%s', attempt %d: %s: %s", r->name, r->attempts,
                     r->error_code ? r->error_code : "",
@@ -244,17 +246,17 @@ static cb_flow exhausted(cb_process *p, const char *code, const record *r)
 
 static cb_flow wait_to_retry(cb_process *p, const record *r)
 {
-    p->status = "WAITING_FOR_RETRY";
-    record_set_text(&p->step, r->name);
-    record_set_text(&p->wait, NULL);
-    p->wake = WAKE_TIMERS;
+    p->outcome.status = STATUS_WAITING_FOR_RETRY;
+    record_set_text(&p->outcome.step, r->name);
+    record_set_text(&p->outcome.wait, NULL);
+    p->outcome.timers.wake = WAKE_TIMERS;
     return call_leave(p, LEFT_RETRYING);
 }
 
 /* 0: it has not failed, or nobody knows that it has. */
 static cb_failure_kind failure_kind(const cb_process *p, tried how, const record *r)
 {
-    if (p->left || p->misused || !failure_is_known(r->error_code))
+    if (p->replay.left || p->guard.misused || !failure_is_known(r->error_code))
         return 0;
     if (how == TRIED_DECLINED)
         return CB_FAILURE_BUSINESS_RULE;
@@ -282,15 +284,15 @@ static bool is_caught(cb_process *p, tried how, record *r, const cb_step_options
 static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options *options)
 {
     if (is_caught(p, how, r, options))
-        return p->left ? CB_LEAVE : CB_NEXT;
+        return p->replay.left ? CB_LEAVE : CB_NEXT;
     switch (how) {
     case TRIED_DONE:
         if (options->compensate) {
-            r->owes = json_object_new_object();
-            put(r->owes, "inline", json_object_new_boolean(true));
+            r->compensation = json_object_new_object();
+            put(r->compensation, "inline", json_object_new_boolean(true));
         }
-        saga_owe(p, r, options->compensate, options);
-        return p->left ? CB_LEAVE : CB_NEXT;
+        compensation_register(p, r, options->compensate, options);
+        return p->replay.left ? CB_LEAVE : CB_NEXT;
     case TRIED_AGAIN:
         run_fail_text(p, r->error_code, "step '%s': %s", r->name,
                       r->error_message ? r->error_message : "no message");
@@ -301,14 +303,15 @@ static cb_flow after(cb_process *p, tried how, record *r, const cb_step_options 
     case TRIED_EXHAUSTED:
     case TRIED_TOO_LATE:
     case TRIED_FAILED:
-        record_set_text(&p->step, r->name);
-        if (p->left)
+        record_set_text(&p->outcome.step, r->name);
+        if (p->replay.left)
             return CB_LEAVE;
-        return exhausted(p, how == TRIED_FAILED ? "PERMANENT_FAILURE" : "RETRIES_EXHAUSTED", r);
+        return exhausted(
+            p, how == TRIED_FAILED ? PARKED_PERMANENT_FAILURE : PARKED_RETRIES_EXHAUSTED, r);
     case TRIED_YIELDED:
         if (run_is_stopping(p))
             return call_leave(p, LEFT_YIELDING);
-        p->retry_ms = step_pause_ms;
+        p->outcome.timers.retry_ms = step_pause_ms;
         return wait_to_retry(p, r);
     case TRIED_LOST:
         break;
@@ -322,17 +325,17 @@ cb_flow cb_step_with(cb_process *p, const char *name, const cb_step_options *opt
 
     switch (call_enter(p, KIND_STEP, name, &r)) {
     case PASSED:
-        saga_owe(p, r, options->compensate, options);
+        compensation_register(p, r, options->compensate, options);
         return failure_pass(p, r, &(catcher){ .kinds = options->catch });
     case REFUSED:
         return CB_LEAVE;
     case OPEN:
-        if (p->purpose != FORWARD)
+        if (p->replay.purpose != FORWARD)
             return call_leave(p, LEFT_FRONTIER);
         if (step_is_exhausted_by_crash(r, options))
-            return run_park(p, "RETRIES_EXHAUSTED_CRASH_RECOVERY",
-                            "step '%s' was begun %d times and nobody knows how the last attempt "
-                            "ended: find out, then retry, complete or cancel",
+            return run_park(p, PARKED_RETRIES_EXHAUSTED_CRASH_RECOVERY,
+                            "step '%s' was started %d times and the outcome of the last attempt "
+                            "is unknown: find out, then retry, complete or cancel",
                             name, r->attempts);
         break;
     case NEW:

@@ -1,109 +1,10 @@
 /* The table of process types: checked once, then only read. */
 #include "types.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const int64_t default_wait_timeout_ms = CB_HOURS(1);
-
-bool type_is_name(const char *name)
-{
-    size_t n = name ? strlen(name) : 0;
-
-    if (n == 0 || n > 100 || !isalpha((unsigned char)name[0]))
-        return false;
-    for (size_t i = 1; i < n; i++) {
-        if (!isalnum((unsigned char)name[i]) && !strchr("_.-", name[i]))
-            return false;
-    }
-    return true;
-}
-
-bool type_has_needs(const cb_fields *fields, const char *needs)
-{
-    for (const char *at = needs; at && *at; at += strspn(at, " ")) {
-        size_t n = strcspn(at, " "), i = 0;
-        while (fields && i < fields->n_fields &&
-               (strlen(fields->fields[i].name) != n || strncmp(fields->fields[i].name, at, n) != 0))
-            i++;
-        if (!fields || i == fields->n_fields)
-            return false;
-        at += n;
-    }
-    return true;
-}
-
-static bool check_responses(const cb_process_type *type, cb_error *e)
-{
-    if (type->n_responses > 0 && !type->responses)
-        return cb_fail(e, CB_MISUSE, "process type '%s' lacks its responses", type->name);
-    for (size_t i = 0; i < type->n_responses; i++) {
-        const cb_response *r = &type->responses[i];
-        if (!r->name || !*r->name || !r->take)
-            return cb_fail(e, CB_MISUSE, "response %zu of process type '%s' lacks %s", i + 1,
-                           type->name, r->take ? "a name" : "a function");
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(type->responses[k].name, r->name) == 0)
-                return cb_fail(e, CB_MISUSE, "process type '%s' has response '%s' twice",
-                               type->name, r->name);
-        }
-    }
-    return true;
-}
-
-static bool check_payloads(const cb_process_type *type, cb_error *e)
-{
-    for (size_t i = 0; i < type->n_payloads; i++) {
-        const cb_response_payload *p = &type->payloads[i];
-        if (!p->response || !type_response(type, p->response) || !p->fields)
-            return cb_fail(e, CB_MISUSE, "payload %zu of process type '%s' lacks its %s", i + 1,
-                           type->name, p->fields ? "response" : "fields");
-        if (!cb_fields_check(p->fields, e))
-            return cb_fail_while(e, "checking response '%s' of process type '%s'", p->response,
-                                 type->name);
-        if (!type_has_needs(p->fields, p->needs))
-            return cb_fail(e, CB_MISUSE,
-                           "response '%s' of process type '%s' needs a field that it does not have",
-                           p->response, type->name);
-    }
-    return true;
-}
-
-static bool check_redact(const cb_process_type *type, cb_error *e)
-{
-    for (size_t i = 0; type->redact && type->redact[i]; i++) {
-        if (!*type->redact[i])
-            return cb_fail(e, CB_MISUSE, "process type '%s' redacts a field without a name",
-                           type->name);
-    }
-    return true;
-}
-
-static bool check_type(const cb_process_type *type, cb_error *e)
-{
-    if (!type || !type_is_name(type->name))
-        return cb_fail(e, CB_MISUSE,
-                       "'%.100s' is no name of a process type: a letter first, then letters, "
-                       "digits, _ . -, 100 at most",
-                       type && type->name ? type->name : "");
-    if (!type->domain || !type->state || (!type->execute && !type->manager))
-        return cb_fail(e, CB_MISUSE, "process type '%s' lacks its %s", type->name,
-                       !type->domain  ? "domain"
-                       : !type->state ? "state (a field table)"
-                                      : "execute function or manager");
-    if (type->execute && type->manager)
-        return cb_fail(e, CB_MISUSE,
-                       "process type '%s' has both an execute function and a manager: choose one",
-                       type->name);
-    if (type->version < 0)
-        return cb_fail(e, CB_MISUSE, "process type '%s' has version %d: 1 or more", type->name,
-                       type->version);
-    if (!cb_fields_check(type->state, e))
-        return cb_fail_while(e, "checking the state of process type '%s'", type->name);
-    return check_redact(type, e) && check_responses(type, e) && check_payloads(type, e) &&
-           (!type->manager || manager_check(type, e));
-}
 
 /* ---- which responses a type takes, for the database to refuse others ---- */
 
@@ -114,7 +15,8 @@ static const char *const kinds_of_fields[] = {
     [CB_DECIMAL] = "decimal", [CB_DATE] = "text?",
 };
 
-/* Of an enum that is needed the first name, which is what it is without being said, is no answer. */
+/* Of an enum that is needed the first name, which is what it is without being said, is no
+ * answer. */
 static json_object *describe_field(const cb_field *field, bool is_needed)
 {
     const char *kind =
@@ -215,7 +117,7 @@ static bool add(cb_process_types *all, const cb_process_type *type, const cb_typ
         .responses = describe_responses(type),
     };
     return all->kinds[all->n++].responses ||
-           cb_fail(e, CB_MEMORY, "no memory for process type '%s'", type->name);
+           cb_fail(e, CB_MEMORY, "out of memory for process type '%s'", type->name);
 }
 
 bool cb_process_types_open(const cb_process_type *const *types, size_t n,
@@ -230,14 +132,14 @@ bool cb_process_types_open(const cb_process_type *const *types, size_t n,
         all->kinds = calloc(n + 1, sizeof *all->kinds);
     }
     if (!all || !all->entries || !all->kinds)
-        return cb_fail(e, CB_MEMORY, "no memory for %zu process types", n);
+        return cb_fail(e, CB_MEMORY, "out of memory for %zu process types", n);
     all->routes = routes;
     all->n_routes = n_routes;
     for (size_t i = 0; i < n; i++) {
-        if (!check_type(types[i], e))
+        if (!type_check(types[i], e))
             return false;
         if (types_find(all, types[i]->name))
-            return cb_fail(e, CB_MISUSE, "process type '%s' is there twice", types[i]->name);
+            return cb_fail(e, CB_MISUSE, "process type '%s' is defined twice", types[i]->name);
         if (!add(all, types[i], setting_of(settings, n_settings, types[i]->name),
                  setting_of(settings, n_settings, NULL), e))
             return false;
@@ -301,9 +203,9 @@ int64_t type_wait_timeout_ms(const type_entry *entry)
     return entry->type->manager ? 0 : default_wait_timeout_ms;
 }
 
-const char *type_reply_status(const cb_process_type *type)
+process_status type_reply_status(const cb_process_type *type)
 {
-    return type->manager ? "WAITING_FOR_REPLY" : "WAITING_FOR_ASYNC";
+    return type->manager ? STATUS_WAITING_FOR_REPLY : STATUS_WAITING_FOR_ASYNC;
 }
 
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state)

@@ -4,6 +4,8 @@
 
 #include <commandbus/run.h>
 
+#include "process_status.h"
+
 typedef struct {
     const cb_process_type *type;
     const cb_type_setting *setting; /* NULL: none */
@@ -27,16 +29,12 @@ int type_version(const cb_process_type *type);
 int64_t type_wait_timeout_ms(const type_entry *entry);
 cb_deadline_action type_deadline_action(const type_entry *entry, const void *state);
 /* What a process that waits for the reply to a command is. */
-const char *type_reply_status(const cb_process_type *type);
-/* A letter, then letters, digits, _ . -, 100 at most. */
-bool type_is_name(const char *name);
-/* Whether each of `needs` (words, or NULL) is one of the fields. */
-bool type_has_needs(const cb_fields *fields, const char *needs);
+process_status type_reply_status(const cb_process_type *type);
 cb_response_fn *type_response(const cb_process_type *type, const char *name);
 
-/* ---- manager_check.c ---- */
-/* Whether the manager of a type is sound. */
-bool manager_check(const cb_process_type *type, cb_error *e);
+/* ---- type_check.c ---- */
+/* Whether a type is sound, with its manager if it has one. */
+bool type_check(const cb_process_type *type, cb_error *e);
 /* What no step of a manager may be called: the record of create_state. */
 extern const char manager_creation[];
 

@@ -341,7 +341,7 @@ Test(attempt, one_that_began_and_has_no_end_is_never_repeated_if_there_is_only_o
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "step 'flaky' was begun 1 times", id);
+    expect_message(&s, "step 'flaky' was started 1 times", id);
     cr_expect_eq(step.ran, 1);
     tale_retry(&s, id);
     stage_go(&s);

@@ -90,7 +90,7 @@ Test(corrupt, nor_does_a_history_that_is_not_ours_harm_others) /* STP.13 */
     stage s = tale_open(&type);
 
     expect_parked(&s, HISTORY "ordinal = 9" OF(4), "PERMANENT_FAILURE",
-                  "record 4 of its history is not one of ours", HISTORY "ordinal = 4" OF(9));
+                  "record 4 of its history is invalid", HISTORY "ordinal = 4" OF(9));
     expect_parked(&s, HISTORY "patch = '5'" OF(1), "NON_DETERMINISTIC",
                   "a record does not fit the state", HISTORY "patch = '{\"count\":1}'" OF(1));
     expect_parked(&s, HISTORY "patch = '{\"count\":[]}'" OF(1), "NON_DETERMINISTIC", "count",
@@ -100,10 +100,10 @@ Test(corrupt, nor_does_a_history_that_is_not_ours_harm_others) /* STP.13 */
     expect_parked(&s, HISTORY "result = '{}'" OF(2), "NON_DETERMINISTIC", "was recorded as 0",
                   HISTORY "result = '1'" OF(2));
     expect_parked(&s, HISTORY "result = '\"no uuid\"'" OF(3), "NON_DETERMINISTIC",
-                  "something else than a UUID",
+                  "something other than a UUID",
                   HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
     expect_parked(&s, HISTORY "result = NULL" OF(3), "NON_DETERMINISTIC",
-                  "something else than a UUID",
+                  "something other than a UUID",
                   HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
     stage_close(&s);
 }
@@ -114,10 +114,10 @@ Test(corrupt, nor_does_a_way_out_that_leads_nowhere) /* STP.13, DESIGN 8.7 */
     stage s = tale_open(&type);
 
     expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"asked\":true}'",
-                  "PERMANENT_FAILURE", "where it leaves to does not parse",
+                  "PERMANENT_FAILURE", "its 'leaving' does not parse",
                   "UPDATE commandbus.process SET leaving = NULL");
     expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"to\":\"END\"}'",
-                  "PERMANENT_FAILURE", "where it leaves to does not parse",
+                  "PERMANENT_FAILURE", "its 'leaving' does not parse",
                   "UPDATE commandbus.process SET leaving = NULL");
     stage_close(&s);
 }

@@ -83,7 +83,7 @@ static const char *const told[RELEASES] = {
     [ADDED] = "record 2 is STEP 'b', but the code calls STEP 'added'",
     [ENDS] = "record 2 is STEP 'b', but the code ends before it",
     [FAILS] = "record 2 is STEP 'b', but the code fails before it",
-    [SIDE_EFFECT_KIND] = "side effect 'chance' was recorded as something else than a moment",
+    [SIDE_EFFECT_KIND] = "side effect 'chance' was recorded as something other than a moment",
     [WAIT_RENAMED] = "record 4 is WAIT 'go', but the code calls WAIT 'go now'",
 };
 

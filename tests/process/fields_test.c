@@ -158,7 +158,7 @@ Test(fields, the_wrong_type_is_refused_by_the_name_of_its_field_and_nothing_is_r
         { "{\"count\":8,\"retries\":2147483648}", "'retries'" },
         { "{\"count\":8,\"retries\":-2147483649}", "'retries'" },
         { "{\"count\":8,\"retries\":1.5}", "'retries'" },
-        { "{\"count\":\"8\"}", "'count' of trade must be an integer" },
+        { "{\"count\":\"8\"}", "'count' of trade must be a 64-bit integer" },
         { "{\"count\":9223372036854775808}", "'count'" },
         { "{\"count\":1e16}", "'count'" },
         { "{\"count\":8,\"score\":\"1\"}", "'score'" },

@@ -93,21 +93,21 @@ Test(manager_types, names_are_valid_and_unique)
     steps[SHIP].name = "ship#2";
     expect_refused("has no name");
     steps[SHIP].name = "create_state";
-    expect_refused("taken by the record of create_state");
+    expect_refused("reserved for the record of create_state");
     steps[SHIP].name = "charge";
-    expect_refused("is there twice");
+    expect_refused("is defined twice");
 }
 
 Test(manager_types, a_step_sends_or_waits)
 {
     steps[SHIP].command_type = NULL;
-    expect_refused("'ship', of process type 'Order' needs one of command_type and response");
+    expect_refused("'ship', of process type 'Order' needs either command_type or response");
     steps[SHIP].response = "shipped";
-    expect_refused("needs one of");
+    expect_refused("needs either");
     steps[SHIP].command_type = "";
-    expect_refused("needs one of");
+    expect_refused("needs either");
     steps[APPROVE].domain = "fx";
-    expect_refused("has what only a command has");
+    expect_refused("has settings of a command");
     steps[SHIP].timeout_ms = -1;
     expect_refused("has a negative number");
     steps[SHIP].domain = "";
@@ -119,17 +119,17 @@ Test(manager_types, a_step_sends_or_waits)
 Test(manager_types, a_compensation_is_a_command_step_that_nothing_undoes)
 {
     steps[SHIP].compensation = ORDER_STEPS;
-    expect_refused("'ship', of process type 'Order' is undone by a step that there is not");
+    expect_refused("'ship', of process type 'Order' is compensated by a step that does not exist");
     steps[SHIP].compensation = -1;
-    expect_refused("a step that there is not");
+    expect_refused("a step that does not exist");
     steps[SHIP].compensation = SHIP;
-    expect_refused("a step that there is not");
+    expect_refused("a step that does not exist");
     steps[SHIP].compensation = APPROVE;
     expect_refused("sends no command");
     steps[SHIP].compensation = CHARGE;
-    expect_refused("is undone itself");
+    expect_refused("is compensated itself");
     steps[APPROVE].compensation = RELEASE;
-    expect_refused("nothing to undo");
+    expect_refused("nothing to compensate");
 }
 
 Test(manager_types, tables_of_fields_and_redacted_names_are_checked)

@@ -52,8 +52,7 @@ Test(misuse, a_call_inside_a_step_fails_the_step) /* STP.4 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "'inner' was called inside of step 'outer': calls belong into execute()",
-                   id);
+    expect_message(&s, "'inner' was called inside step 'outer': calls belong in execute()", id);
     expect_state(&s, "0", id, "count");
     expect_history(&s, "STEP outer FAILED", id);
     cr_expect(strstr(s.kit.last.misuse, "'inner'"));
@@ -121,7 +120,7 @@ Test(misuse, a_p_that_was_kept_is_recognised) /* STP.4 */
     stage_go(&s);
 
     cr_expect(s.kit.last.misuse &&
-              strstr(s.kit.last.misuse, "'later' was called outside of execute()"));
+              strstr(s.kit.last.misuse, "'later' was called outside execute()"));
     cr_expect_eq(inner_ran, 0);
     cr_expect_null(made);
     stage_start(&s, "Nested", "{}");
@@ -168,9 +167,9 @@ Test(misuse, a_name_is_there_once_and_not_too_long) /* STP.4 */
     longer[0] = 'n';
 
     expect_name_refused(&s, "one", "'one' was called twice: names are unique");
-    expect_name_refused(&s, "", "is no name: 1 to 200 characters");
-    expect_name_refused(&s, NULL, "is no name: 1 to 200 characters");
-    expect_name_refused(&s, longer, "is no name: 1 to 200 characters");
+    expect_name_refused(&s, "", "use 1 to 200 bytes");
+    expect_name_refused(&s, NULL, "use 1 to 200 bytes");
+    expect_name_refused(&s, longer, "use 1 to 200 bytes");
     second_name = longest;
     cb_uuid id = stage_start(&s, "Names", "{}");
     stage_go(&s);
@@ -296,7 +295,7 @@ Test(misuse, a_condition_asks_and_does_nothing_else) /* STP.4, STP.6 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "'inner' was called inside of step 'wait'", id);
+    expect_message(&s, "'inner' was called inside step 'wait'", id);
     cr_expect_eq(inner_flow, CB_LEAVE);
     twisted = false;
     tale_retry(&s, id);

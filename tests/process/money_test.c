@@ -1,5 +1,4 @@
 /* Money is exact, of one currency, and refused where it does not fit. STP.26. */
-#include "decimal.h"
 #include "expect.h"
 #include "seed.h"
 

@@ -144,14 +144,16 @@ Test(typed_state, a_list_that_is_full_and_a_state_of_the_wrong_shape_are_told_by
 
     stage_go(&s);
 
-    expect_value(s.rig.sql, "t",
-                 "SELECT error_message LIKE '%''lines[1].amount'' of purchase must be an integer%' "
-                 "FROM commandbus.process WHERE process_id = $1",
-                 wrong.text);
-    expect_value(s.rig.sql, "t",
-                 "SELECT error_message LIKE '%''lines'' of purchase has 4 items, and may have 3' "
-                 "FROM commandbus.process WHERE process_id = $1",
-                 many.text);
+    expect_value(
+        s.rig.sql, "t",
+        "SELECT error_message LIKE '%''lines[1].amount'' of purchase must be a 64-bit integer%' "
+        "FROM commandbus.process WHERE process_id = $1",
+        wrong.text);
+    expect_value(
+        s.rig.sql, "t",
+        "SELECT error_message LIKE '%''lines'' of purchase has 4 items, but may have at most 3' "
+        "FROM commandbus.process WHERE process_id = $1",
+        many.text);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", full);
     stage_close(&s);
 }

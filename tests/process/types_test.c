@@ -50,17 +50,17 @@ Test(types, a_type_lacks_nothing) /* STP.1 */
     memset(longest, 'n', 101);
     longest[101] = 0;
 
-    expect_refused("is no name", nameless);
-    expect_refused("is no name", (cb_process_type)tale_type("", nothing, .version = 0));
-    expect_refused("is no name", (cb_process_type)tale_type("1st", nothing, .version = 0));
-    expect_refused("is no name", (cb_process_type)tale_type("a b", nothing, .version = 0));
-    expect_refused("is no name", (cb_process_type)tale_type(longest, nothing, .version = 0));
+    expect_refused("invalid name", nameless);
+    expect_refused("invalid name", (cb_process_type)tale_type("", nothing, .version = 0));
+    expect_refused("invalid name", (cb_process_type)tale_type("1st", nothing, .version = 0));
+    expect_refused("invalid name", (cb_process_type)tale_type("a b", nothing, .version = 0));
+    expect_refused("invalid name", (cb_process_type)tale_type(longest, nothing, .version = 0));
     expect_refused("'T' lacks its domain", homeless);
     expect_refused("'T' lacks its state", stateless);
     expect_refused("'T' lacks its execute", idle);
     expect_refused("version -1", (cb_process_type)tale_type("T", nothing, .version = -1));
     const cb_process_type *none = NULL;
-    cr_expect(strstr(said(&none, 1), "is no name"));
+    cr_expect(strstr(said(&none, 1), "invalid name"));
 }
 
 Test(types, a_table_of_fields_is_checked) /* STP.1 */
@@ -134,7 +134,7 @@ Test(types, each_stands_once_and_is_registered_with_its_version) /* STP.1 */
     OWNED(cb_process_types) all = NULL;
     cb_error e;
 
-    cr_expect(strstr(said(twice, 3), "'A' is there twice"));
+    cr_expect(strstr(said(twice, 3), "'A' is defined twice"));
 
     cr_assert(cb_process_types_open(both, 2, NULL, 0, settings, 1, &all, &e));
     cr_assert_eq(cb_process_types_count(all), 2);

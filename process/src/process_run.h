@@ -1,32 +1,33 @@
 /* A run from inside: what its parts share.
  *
- *     load ─▶ decide ─▶ forward: execute() over the records ─▶ suspended, parked, done … ─▶ item
- *                  └──▶ leave: a command's outcome, then compensate or end ──────────────▶ item
+ *     load ─▶ decide ─▶ forward: execute() over the records ─▶ suspended, parked, done … ─▶ settle
+ *                  └──▶ leave: a command's outcome, then compensate or end ──────────────▶ settle
  *
- * decide.c   what a claim is about: an operator's request, a reply, a timer, the next piece of execute()
- * replay.c   execute() over the records: what is passed, where the frontier is, what does not match
- * state.c, response.c   what changed since the last record; what has arrived from outside
- * size.c     how much of all that a run may hold
- * step.c, wait.c, command_step.c, side_effect.c, change.c   the calls that execute() makes
- * command.c  commands of records: sending, replies
- * manager.c  execute() of a type that is a machine of steps: makes the same calls
- * failure.c  what failed and was caught: recorded, and given to the code again
- * leave.c    away from forward: the outcome of a command that is out, then compensation or the end
- * saga.c     undoing in reverse order what the records owe
- * item.c     what the run came to, as one JSON object for settle_processes
+ * run.c           a claimed row in memory, and its records
+ * decide.c        what a claim may do next: one table of transitions
+ * operator.c      operators' decisions
+ * replay.c        execute() over the records: what is passed, where the frontier is, what diverges
+ * step.c, wait.c, command_step.c, side_effect.c   the calls that execute() makes
+ * manager.c       execute() of a type that is a machine of steps: makes the same calls
+ * state.c         what changed since the last record
+ * size.c          how much of all that a run may hold
+ * command.c       commands of records: sending, replies
+ * failure.c       what failed and was caught: recorded, and given to the code again
+ * leave.c         away from forward: the outcome of a command that is out, then on
+ * compensation.c  undoing what has completed, in reverse order
+ * outcome.c       how a run ends
+ * settlement.c    what the run came to, as one JSON object for settle_processes
  *
  * A run belongs to one thread. */
-#ifndef PROCESS_ENGINE_H
-#define PROCESS_ENGINE_H
+#ifndef PROCESS_RUN_H
+#define PROCESS_RUN_H
 
 #include <commandbus/host.h>
 #include <commandbus/run.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "names.h"
 #include "record.h"
-#include "size.h"
 #include "types.h"
 
 /* Where the code of the process is just now. */
@@ -39,8 +40,9 @@ typedef enum {
 /* What execute() is run for. */
 typedef enum {
     FORWARD, /* to go on */
-    REBUILD, /* to learn what is owed: passes records, takes a command's final reply, runs no step */
-    CHECK,   /* to compare code and records, nothing else */
+    /* to learn what is to be undone: passes records, takes a command's final reply, runs no step */
+    REBUILD,
+    CHECK, /* to compare code and records, nothing else */
 } purpose;
 
 /* Why execute() was left before its end. */
@@ -62,75 +64,144 @@ typedef enum {
     WAKE_NOW
 } wake;
 
-/* Something that execute() has registered to be undone. */
+/* Borrows the names. */
+typedef struct {
+    const char **slots;
+    size_t room, n;
+} name_set;
+
+/* How a record is undone that execute() has passed. */
 typedef struct {
     int ordinal;
     cb_step_fn *run; /* NULL: by a command */
     cb_step_options options;
-} owed;
+} compensation_call;
 
-struct cb_process {
-    /* ---- of the run ---- */
-    const cb_process_types *types;
+typedef struct {
+    compensation_call *items;
+    size_t n, room;
+} compensation_list;
+
+/* Where a process goes that does not go forward any more. JSON in its row. */
+typedef struct {
+    leaving_way way;
+    process_status end;   /* that it takes there */
+    char *code, *message; /* why; NULL: nothing to be said */
+    bool forced;          /* whoever decided has looked: an unknown outcome does not hold it up */
+    bool asked;           /* for the outcome of the command that is out */
+    json_object *unreadable; /* what the row has, if that is not one of ours: it stays there */
+} leaving;
+
+/* What was claimed, and for whom it is run. */
+typedef struct {
     const type_entry *type;
-    const cb_process_row *row;
+    const cb_process_row *row; /* borrowed for the run; NULL between runs */
     const cb_run_host *host;
     void *host_arg;
-    pthread_t thread;
-    _Atomic whereabouts where;
-    int64_t began_ms; /* our clock, at the claim */
-    double
-        step_seconds; /* what the step that begins may take: its checkpoint renews the lease for it */
+    int64_t began_ms; /* our clock */
+    parking_code unreadable_code;
+    const char *unreadable; /* why its row could not be loaded; NULL: it was */
+    /* An operator's; NULL: none. Until the first checkpoint, which moves the inbox. */
+    inbox_item *request;
+} run_claim;
 
-    /* ---- the state, as execute() sees it ---- */
-    void *state;
-    void *base;           /* as of the last record: what changed since is not recorded yet */
+typedef struct {
+    void *now;            /* as execute() sees it */
+    void *recorded;       /* as of the last record: what changed since is not recorded yet */
     json_object *unknown; /* fields that this program does not know: they survive */
-    bool state_changed;   /* since the last settle */
-    size_t state_bytes;   /* at most so many, as text */
-    size_t content_bytes; /* likewise, of all that the process holds: see size.h */
+    bool changed;         /* since the last settle */
+} run_state;
 
-    /* ---- what is known ---- */
+/* In bytes of text, at most so many: see size.c. */
+typedef struct {
+    size_t state;
+    size_t content; /* all that the process holds */
+} run_size;
+
+typedef struct {
     record *records;
-    size_t n_records, room;
+    size_t n, room;
     size_t n_settled; /* so many of them are in the database */
-    size_t cursor;    /* the next one to be passed */
-    json_object *inbox_json;
-    inbox_item *inbox;
-    size_t n_inbox;
-    names called; /* by this execution of execute() */
-    owed *owed;
-    size_t n_owed, owed_room;
+} run_history;
 
-    /* ---- this execution of execute() ---- */
+/* What has arrived. */
+typedef struct {
+    json_object *json; /* that the items borrow from */
+    inbox_item *items;
+    size_t n;
+    bool responses_taken;
+} run_inbox;
+
+/* Where an execution of execute() stands; one may follow another within a run. */
+typedef struct {
     purpose purpose;
     departure left;
-    bool responses_taken;
-    json_object
-        *failure;     /* what became of the last call, if the code has taken it; NULL: no failure */
-    cb_caught caught; /* the same for the code: borrows from it */
-    const char *in_step;     /* the name, while IN_STEP */
-    bool misused;            /* a call was made in there */
-    bool in_hook;            /* the function is a hook: it may send */
-    atomic_bool from_abroad; /* a call was made from another thread */
+    size_t cursor; /* the next record to be passed */
+    name_set called;
+    compensation_list compensations; /* that it has registered */
+    json_object *failure; /* of the last call, if the code has taken it; NULL: it has not failed */
+    cb_caught caught;     /* the same for the code: borrows from it */
+} run_replay;
 
-    /* ---- what it comes to ---- */
-    const char *status;
-    const char *phase;
+/* Where the code of the process is, and what it did that it must not. Outlives the run, for a p
+ * that was kept is told by it. */
+typedef struct {
+    pthread_t thread;
+    _Atomic whereabouts where;
+    const char *function;    /* the name, while IN_STEP */
+    bool in_hook;            /* that is a hook: it may send */
+    bool misused;            /* a call was made in there */
+    atomic_bool from_abroad; /* a call was made from another thread */
+    char *stray;             /* what somebody did with p outside of execute() */
+    bool stray_told;
+} run_guard;
+
+/* When the process is to be woken. */
+typedef struct {
+    wake wake;
+    int64_t retry_ms, retry_at;     /* from the settle on, or at a moment; 0: not */
+    int64_t timeout_ms, timeout_at; /* likewise */
+} run_timers;
+
+/* What comes of the run: what the next settlement says. */
+typedef struct {
+    process_status status;
+    process_phase phase;
     char *step, *wait;
     char *error_code, *error_message;
-    json_object *leaving;
-    json_object *commands, *cancels, *events;
-    int64_t retry_ms, retry_at, timeout_ms, timeout_at;
-    wake wake;
+    run_timers timers;
     bool deadline_spent;
+    json_object *commands, *cancels, *events;
     int64_t settle_no;
-    char *stray; /* what somebody did with p outside of execute() */
-    bool stray_told;
+    /* What the step that begins may take: its checkpoint renews the lease for it. */
+    double step_seconds;
     char *item; /* the text of the last settlement */
+} run_outcome;
+
+/* For metrics. */
+typedef struct {
     int steps, replayed, sent;
     const char *sent_to; /* borrowed from a record; NULL: to several domains */
+} run_figures;
+
+struct cb_process {
+    const cb_process_types *types;
+    run_claim claim;
+    run_state state;
+    run_size size;
+    run_history history;
+    run_inbox inbox;
+    run_replay replay;
+    run_guard guard;
+    leaving leaving;
+    run_outcome outcome;
+    run_figures figures;
 };
+
+static inline const cb_process_type *run_type(const cb_process *p)
+{
+    return p->claim.type->type;
+}
 
 /* ---- time ---- */
 int64_t clock_ms(void);
@@ -138,27 +209,35 @@ int64_t clock_ms(void);
 int64_t run_now_ms(const cb_process *p);
 bool run_is_overdue(const cb_process *p); /* the deadline has passed and has had no effect yet */
 
+bool run_is_lost(const cb_process *p);
 bool run_is_stopping(const cb_process *p);
 
-/* ---- load.c ---- */
-/* False with a reason when the row cannot be understood. */
-bool run_load(cb_process *p, cb_error *e);
-void run_clear(cb_process *p);
+/* ---- run.c ---- */
 /* The last whole state, as the row has it. */
 bool run_latest_state(cb_process *p, cb_error *e);
 /* The first one. */
 bool run_first_state(cb_process *p, cb_error *e);
-/* A new record at the end. NULL without memory: the process is then parked. Moves the others: pointers to
- * records end with it. */
+/* A new record at the end. NULL without memory: the process is then parked. Moves the others:
+ * pointers to records end with it. */
 record *run_append(cb_process *p, record_kind kind, const char *name);
 /* The record that waits, is being tried or has failed: the frontier. NULL: none. */
 record *run_open_record(cb_process *p);
+/* The last one that waits for the reply to its command. NULL: none. */
+record *run_waiting_record(cb_process *p);
 record *run_at(cb_process *p, int ordinal);
 
 /* ---- decide.c ---- */
+/* Does what the claim is about, until there is something to settle. */
 void run_decide(cb_process *p);
-/* Of a process that could not be loaded. */
-void run_decide_unreadable(cb_process *p, const char *code, const char *why);
+
+/* ---- operator.c: claim.request ---- */
+bool operator_asks(const inbox_item *request, const char *key);
+/* The request as a record. NULL without memory. */
+record *operator_record(cb_process *p);
+/* False: it does not go on, but is to be settled. */
+bool operator_retries(cb_process *p);
+bool operator_cancels(cb_process *p);
+bool operator_completes(cb_process *p);
 
 /* ---- replay.c ---- */
 /* Runs execute() for a purpose, from the initial state. */
@@ -176,13 +255,13 @@ bool call_is_in_order(cb_process *p, const char *name);
 entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
 /* Opens or re-opens a record at the frontier: what changed before it is its opening. */
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name);
-/* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is parked and
- * the record has no end. */
+/* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is
+ * parked and the record has no end. */
 bool call_complete(cb_process *p, record *r);
 /* Leaves execute(). */
 cb_flow call_leave(cb_process *p, departure why);
-/* Around every function of the process but execute(): calls of p in there are refused. The second is true
- * when there were some. */
+/* Around every function of the process but execute(): calls of p in there are refused. The second
+ * is true when there were some. */
 whereabouts function_enter(cb_process *p, const char *name);
 bool function_return(cb_process *p, whereabouts was);
 
@@ -191,36 +270,64 @@ bool function_return(cb_process *p, whereabouts was);
 bool state_patch(cb_process *p, json_object *patch);
 /* From now on this is the state as of the last record. False: parked. */
 bool state_keep(cb_process *p);
-/* What changed since the last record, which from now on is part of it. NULL: nothing did, or it cannot be
- * kept: then parked. */
+/* What changed since the last record, which from now on is part of it. NULL: nothing did, or it
+ * cannot be kept: then parked. */
 json_object *state_take_changes(cb_process *p);
-/* Fields set by an operator; false for one that there is not, or that does not take the value: nothing is
- * changed then. */
+/* Fields set by an operator; false for one that there is not, or that does not take the value:
+ * nothing is changed then. */
 bool state_override(cb_process *p, json_object *overrides, cb_error *e);
 /* What the state was as of the last record. */
 void state_restore(cb_process *p);
-/* What changed since the last record is part of the state from now on. False: it cannot be kept; parked. */
+/* What changed since the last record is part of the state from now on. False: it cannot be kept;
+ * parked. */
 bool state_accept(cb_process *p);
 
-/* ---- response.c ---- */
-/* Takes what has arrived into the state, each response as a record. during: 0, or the open record's. */
+/* ---- size.c: the limit is the content_limit of its domain, in bytes of text, as the claimed row
+ * has it ---- */
+
+/* What a claim reads of each record beside its name and its values: measured_content() counts the
+ * same. */
+enum {
+    RECORD_BYTES = 200
+};
+
+/* Whether the row may be read at all; looks at its text only. */
+bool size_is_loadable(const cb_process_row *row, cb_error *e);
+/* Of an inbox that may not be read: the text of one with nothing but operators' decisions. The
+ * caller frees it; NULL without memory. */
+char *size_decisions(const char *inbox);
+
+/* Counts from what the row has. */
+void size_begin(cb_process *p);
+/* A record gets these changes of the state (NULL: none), a value, so many bytes. False: that is too
+ * much; then the state is what it was as of the last record, and the process is parked. */
+bool size_add_changes(cb_process *p, json_object *changes);
+bool size_add_value(cb_process *p, json_object *value);
+bool size_add(cb_process *p, size_t bytes);
+/* Whether the state as it is now is not too large. */
+bool size_state_fits(cb_process *p);
+
+/* ---- wait.c: responses ---- */
+/* Takes what has arrived into the state, each response as a record. during: 0, or the open
+ * record's. */
 void responses_take(cb_process *p, int during);
 /* Of a process that is at its end: applied to the state unless that is not to be, told as late. */
 void responses_take_late(cb_process *p, bool apply);
 
 /* ---- outcome.c: how a run ends ---- */
-/* The same word, in static storage. */
-const char *status_word(const char *status);
+void outcome_done(run_outcome *o);
 void run_fail_text(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
 /* Into the troubleshooting queue. */
-cb_flow run_park(cb_process *p, const char *code, const char *fmt, ...) CB_PRINTF(3, 4);
+cb_flow run_park(cb_process *p, parking_code code, const char *fmt, ...) CB_PRINTF(3, 4);
 void run_event(cb_process *p, const char *event, const char *name, json_object *details_adopted);
 void run_stray(cb_process *p, const char *fmt, ...) CB_PRINTF(2, 3);
 /* Suspended: what it waits for, and until when. */
 void run_wait_for(cb_process *p, const record *r);
 /* What it waited for has come: tells for how long it has, once. */
 void run_waited(cb_process *p, record *r);
-void run_end(cb_process *p, const char *status);
+void run_end(cb_process *p, process_status status);
+/* As it was: nothing but what is already noted changes. Returns true. */
+bool run_stay(cb_process *p);
 /* Calls a hook of the type (NULL: none). One that spoils the state has changed and sent nothing. */
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook);
 
@@ -262,7 +369,7 @@ void failure_forget(cb_process *p);
 /* One attempt of a function, for steps and for compensations; the record says how it went. */
 typedef enum {
     TRIED_DONE,
-    TRIED_AGAIN,     /* RETRY, with p->retry_ms */
+    TRIED_AGAIN,     /* RETRY, with a timer */
     TRIED_EXHAUSTED, /* the record has the error; attempts are used up */
     TRIED_TOO_LATE,  /* likewise, but the last one may have succeeded, after its timeout */
     TRIED_FAILED,    /* likewise; permanent */
@@ -281,9 +388,11 @@ bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options)
 /* Puts a command of this record into what is sent with the next settle. */
 bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
                   int max_attempts, int timeout_seconds);
-/* The reply to this record's command that decides, final before not final. NULL: none yet. *final tells. */
+/* The reply to this record's command that decides, final before not final. NULL: none yet. *final
+ * tells. */
 inbox_item *command_reply(cb_process *p, const record *r, bool *final);
-/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or NULL. */
+/* True while the command is in the troubleshooting queue; not_final: the reply that says so, or
+ * NULL. */
 bool command_is_in_tsq(const record *r, const inbox_item *not_final);
 /* True when the command has its final outcome, whether a reply says so or not. */
 bool command_has_ended(const record *r);
@@ -295,8 +404,8 @@ void command_consume(cb_process *p, const record *r);
 /* Asks for a command that nobody has received yet to be canceled, and for its reply if it has an
  * outcome. */
 void command_cancel(cb_process *p, const record *r);
-/* Asks for a command that is still in the troubleshooting queue with the failure of this reply to be
- * ended, because that failure is taken. */
+/* Asks for a command that is still in the troubleshooting queue with the failure of this reply to
+ * be ended, because that failure is taken. */
 void command_end_failed(cb_process *p, const record *r, const inbox_item *failure);
 /* Borrowed; NULL for JSON null. */
 json_object *reply_result(const inbox_item *reply);
@@ -318,7 +427,7 @@ typedef struct command_call command_call;
 typedef struct {
     json_object *(*request)(cb_process *p, const command_call *c, cb_error *e);
     bool (*take)(cb_process *p, const command_call *c, json_object *result, cb_error *e);
-    /* What the record owes, now that the result is taken. */
+    /* What undoes it, now that the result is taken. */
     json_object *(*undo)(cb_process *p, const command_call *c, const record *r, cb_error *e);
 } command_form;
 
@@ -349,33 +458,45 @@ cb_flow wait_step(cb_process *p, const wait_call *c);
 
 /* ---- manager.c: of types that have one ---- */
 cb_flow manager_execute(cb_process *p);
-/* Whether a step waits for a response of this name, and it can be read; the record has the error if not. */
+/* Whether a step waits for a response of this name, and it can be read; the record has the error if
+ * not. */
 bool manager_accepts(cb_process *p, const inbox_item *item, record *r);
 /* What the manager makes of a failure of this step; changes nothing. */
 verdict manager_judges(cb_process *p, int step, json_object *failure);
 /* Takes it into the state, and into the failure where to go from there. False: parked. */
 bool manager_takes(cb_process *p, int step, json_object *failure);
 /* A compensation has succeeded: its step takes the reply into the state, if it does. */
-void manager_take_undone(cb_process *p, json_object *owes, json_object *result);
+void manager_take_undone(cb_process *p, json_object *compensation, json_object *result);
 
 /* ---- leave.c ---- */
-/* Gives up going forward: to "COMPENSATE" or straight to "END", and which end it takes. */
-void leave_begin(cb_process *p, const char *to, const char *end, const char *code,
+/* Gives up going forward. Copies code and message. */
+void leave_begin(cb_process *p, leaving_way way, process_status end, const char *code,
                  const char *message, bool forced);
-void leave_go_on(cb_process *p);
-/* What was said when it began: to, end, code, message. NULL: nothing. */
-const char *leaving_text(const cb_process *p, const char *key);
-void leave_for_deadline(cb_process *p);
+/* What its deadline asks for. False: it stays, parked. */
+bool leave_for_deadline(cb_process *p);
+/* The way out, in this order. False: it goes no further now. */
+bool leave_rebuild(cb_process *p);
+bool leave_learn_outcome(cb_process *p);
+bool leave_finish(cb_process *p); /* LEAVING_TO_END */
+/* From the JSON of a row (NULL: it does not leave); false for what is not one of ours. */
+bool leaving_read(json_object *from, leaving *to);
+/* The caller owns it; NULL: nothing to be stored. */
+json_object *leaving_write(const leaving *l);
+void leaving_done(leaving *l);
+/* The error of a process on its way out is why it leaves. */
+void leaving_tell(cb_process *p);
 
-/* ---- saga.c ---- */
-void saga_owe(cb_process *p, const record *r, cb_step_fn *run, const cb_step_options *options);
-/* Whether what execute() has registered is what the records owe; parks when not. */
-bool saga_agrees(cb_process *p);
-void saga_go_on(cb_process *p);
+/* ---- compensation.c ---- */
+void compensation_register(cb_process *p, const record *r, cb_step_fn *run,
+                           const cb_step_options *options);
+/* Whether what execute() has registered is what the records have; parks when not. */
+bool compensations_agree(cb_process *p);
+/* LEAVING_TO_COMPENSATE; false: not all is undone yet. */
+bool run_compensate(cb_process *p);
 
-/* ---- item.c ---- */
+/* ---- settlement.c ---- */
 /* The settlement of what is not settled yet. False without memory. */
-bool item_make(cb_process *p, bool checkpoint, cb_process_settlement *ret);
+bool settlement_make(cb_process *p, bool checkpoint, cb_process_settlement *ret);
 /* Makes everything so far durable. False: lost. */
 bool run_checkpoint(cb_process *p);
 
