@@ -142,6 +142,7 @@ static const struct {
     { "refuse_problem", "" },
     { "relay_places", "" },
     { "commands_in_progress", "" },
+    { "replies_as_sent", "" },
     { "remember_silent", "" },
     { "reply_message", "" },
     { "request_decision", "" },

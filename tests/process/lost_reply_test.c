@@ -83,6 +83,28 @@ Test(lost_reply, is_put_back_once_by_who_looks_for_it) /* DESIGN 8.6 */
     stage_close(&s);
 }
 
+/* A settle that asks for a reply finds it in its queue by an index, however deep that is. */
+Test(lost_reply, that_is_on_its_way_is_found_without_reading_the_queue)
+{
+    stage s = tour_open(&tour_type);
+    tour_at_risk(&s, "{}");
+    tour_book(&s, "risk");
+    test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', "
+                         "gen_random_uuid())) FROM generate_series(1, 300)");
+
+    test_exec(s.rig.sql, "BEGIN");
+    expect_restored(&s, "0");
+    expect_value(
+        s.rig.sql, "t",
+        "SELECT pg_stat_get_xact_tuples_returned(q) + pg_stat_get_xact_tuples_fetched(q) < "
+        "10 FROM (SELECT 'pgmq.q_payments__replies'::regclass) AS t(q)");
+    test_exec(s.rig.sql, "ROLLBACK");
+
+    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = vt + interval '1 second'");
+    expect_restored(&s, "0"); /* whoever has moved it, it is there */
+    stage_close(&s);
+}
+
 /* DESIGN 8.6, 8.4: the one that was lost turns up after all. */
 Test(lost_reply, that_turns_up_after_all_changes_nothing)
 {

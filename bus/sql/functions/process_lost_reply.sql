@@ -47,6 +47,23 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE c.command_id = reply_again.command_id AND c.domain = command_domain
 $$;
 
+-- Of these commands those whose reply lies in its queue as it was put there, visible from the moment at which its command
+-- ended: one look at the index for each, however many others lie there (among 100,000, 0.4 ms instead of 360 for reading
+-- them all). Of one that is not found nothing is known.
+CREATE OR REPLACE FUNCTION commandbus.replies_as_sent(queue text, command_ids uuid[], final boolean[], ended_at timestamptz[])
+RETURNS uuid[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    found_ uuid[];
+BEGIN
+    EXECUTE format('SELECT array_agg(l.id) FROM unnest($1, $2, $3) l(id, final, ended_at) CROSS JOIN LATERAL ('
+        '    SELECT FROM pgmq.%I q WHERE q.vt = l.ended_at AND lower(q.message ->> ''command_id'') = l.id::text '
+        '        AND (NOT l.final OR (q.message ->> ''final'') IS DISTINCT FROM ''false'') LIMIT 1) q', 'q_' || queue)
+    INTO found_ USING command_ids, final, ended_at;
+    RETURN found_;
+END
+$$;
+
 -- Replies that were lost: somebody deleted them, or their queue. Puts each into the inbox of the
 -- process that waits for it, made again from the command's row; with dry_run it only names them. Of
 -- these processes, or of all: then of those that have waited, and whose command has had its outcome,
@@ -69,6 +86,7 @@ DECLARE
     lost   record; -- the processes and the commands they wait for, column by column
     queue  text;
     found_ uuid[];
+    sent   uuid[];
     one    record;
 BEGIN
     IF (grace_seconds >= 0 AND max_processes > 0 AND dry_run IS NOT NULL) IS NOT TRUE THEN
@@ -83,7 +101,7 @@ BEGIN
                 ('WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC', 'COMPENSATING', 'WAITING_FOR_TSQ'));
     END IF;
     SELECT array_agg(m.process_id) AS processes, array_agg(m.command_id) AS commands,
-           array_agg(m.final) AS final, array_agg(DISTINCT m.reply_to) AS queues
+           array_agg(m.final) AS final, array_agg(m.ended_at) AS ended_at, array_agg(DISTINCT m.reply_to) AS queues
     INTO lost
     FROM unnest(ids) i(id) JOIN commandbus.missing_reply m ON m.process_id = i.id
     -- Strictly: what ends in this very statement has its reply on the way.
@@ -95,18 +113,24 @@ BEGIN
     FOREACH queue IN ARRAY lost.queues LOOP
         CONTINUE WHEN has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue)), 'SELECT')
                       IS NOT TRUE;
+        -- Who settles a process asks for a few, and nearly always they are on their way.
+        IF cardinality(lost.commands) <= 100 THEN
+            sent := sent || commandbus.replies_as_sent(queue, lost.commands, lost.final, lost.ended_at);
+            CONTINUE WHEN lost.commands <@ sent;
+        END IF;
         -- One that nobody would see is not on its way: reveal_messages() is for it.
         EXECUTE format('SELECT array_agg(l.id) FROM pgmq.%I q JOIN unnest($1, $2) l(id, final) '
             'ON l.id::text = lower(q.message ->> ''command_id'') '
             'AND (NOT l.final OR (q.message ->> ''final'') IS DISTINCT FROM ''false'') '
             'WHERE q.vt <= statement_timestamp() + interval ''1 day''', 'q_' || queue)
         INTO found_ USING lost.commands, lost.final;
-        SELECT array_agg(l.process_id), array_agg(l.command_id), array_agg(l.final)
-        INTO lost.processes, lost.commands, lost.final
-        FROM unnest(lost.processes, lost.commands, lost.final) l(process_id, command_id, final)
-        LEFT JOIN unnest(found_) f(id) ON f.id = l.command_id
-        WHERE f.id IS NULL;
+        sent := sent || found_;
     END LOOP;
+    SELECT array_agg(l.process_id), array_agg(l.command_id), array_agg(l.final)
+    INTO lost.processes, lost.commands, lost.final
+    FROM unnest(lost.processes, lost.commands, lost.final) l(process_id, command_id, final)
+    LEFT JOIN (SELECT DISTINCT unnest(sent)) f(id) ON f.id = l.command_id
+    WHERE f.id IS NULL;
     lost.processes := lost.processes[1:max_processes];
     lost.commands := lost.commands[1:max_processes];
     lost.final := lost.final[1:max_processes];
