@@ -117,7 +117,7 @@ static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e
 
     if (!*text)
         return refuse(e, spec, "needs a value, not an empty text (an unset variable?)");
-    if (!utf8_is_valid(text, strlen(text)))
+    if (!utf8_is_valid(text))
         return refuse(e, spec, "is not valid UTF-8");
 
     switch (spec->kind) {

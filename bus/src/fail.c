@@ -15,7 +15,7 @@ bool fail_hint(cb_error *e, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(e->hint, sizeof e->hint, fmt, args);
     va_end(args);
-    utf8_mend(e->hint);
+    utf8_trim(e->hint);
     return false;
 }
 

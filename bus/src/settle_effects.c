@@ -76,7 +76,7 @@ static void make_permanent(cb_settlement *item, effects *wanted, const char *cod
     hide_values(why->sqlstate, why->message);
     snprintf(message, sizeof message, "%s: %s%s%.300s", what, why->sqlstate,
              *why->sqlstate ? ", " : "", why->message);
-    utf8_mend(message);
+    utf8_trim(message);
     utf8_copy(wanted->failure, sizeof wanted->failure, message);
     item->outcome = CB_PERMANENT;
     item->result = NULL;

@@ -42,7 +42,7 @@ static const arg_spec table[] = {
 
 static bool is_text(const char *text)
 {
-    return !text || (*text && utf8_is_valid(text, strlen(text)));
+    return !text || (*text && utf8_is_valid(text));
 }
 
 /* An interval of ours, or a date in front: whatever follows is for the database to judge. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "utf8.h"
+
 static const char ellipsis[] = "\u2026";
 static const char replacement[] = "\uFFFD"; /* for what is no UTF-8 */
 
@@ -27,32 +29,6 @@ static bool is_hidden(uint32_t character)
     return false;
 }
 
-/* Reads the character at `s` and returns how many bytes it has; 0 when it is malformed. A NUL does not
- * continue a character, so this never reads past the end. */
-static size_t decode(const unsigned char *s, uint32_t *ret)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t n = s[0] < 0x80         ? 1
-               : s[0] >> 5 == 0x6  ? 2
-               : s[0] >> 4 == 0xE  ? 3
-               : s[0] >> 3 == 0x1E ? 4
-                                   : 0;
-
-    if (n <= 1) {
-        *ret = s[0];
-        return n;
-    }
-    uint32_t character = s[0] & (0x7Fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-        character = character << 6 | (s[i] & 0x3Fu);
-    }
-    *ret = character;
-    bool surrogate = character >= 0xD800 && character <= 0xDFFF;
-    return character < least[n] || character > 0x10FFFF || surrogate ? 0 : n;
-}
-
 /* Writes the character at *at, escaped, into `out` (which has 8 bytes) and moves *at behind it.
  * logfmt and JSON need the same escapes. */
 static size_t escape(const char **at, char *out)
@@ -61,7 +37,7 @@ static size_t escape(const char **at, char *out)
         { '"', '"' }, { '\\', '\\' }, { '\n', 'n' }, { '\r', 'r' }, { '\t', 't' },
     };
     uint32_t character = 0;
-    size_t n = decode((const unsigned char *)*at, &character);
+    size_t n = utf8_decode(*at, &character);
 
     if (n == 0) {
         ++*at;
