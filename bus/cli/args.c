@@ -45,10 +45,12 @@ static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error
 static bool take_duration(const arg_spec *spec, const char *text, int64_t *into, cb_error *e)
 {
     int64_t ms = 0;
-    char name[64], problem[160], least[32], most[32];
+    const char *why = NULL;
+    char name[64], problem[160], least[DURATION_SIZE], most[DURATION_SIZE];
 
-    if (!duration_parse(text, &ms, e))
-        return cb_fail_while(e, "reading %s", called(spec, name, sizeof name));
+    if (!duration_parse(text, false, &ms, &why))
+        return cb_fail(e, CB_MISUSE, "%s: invalid duration '%.40s'; %s",
+                       called(spec, name, sizeof name), text, why);
     if (ms < spec->min || ms > spec->max) {
         snprintf(problem, sizeof problem, "must be %s to %s, not '%.40s'",
                  duration_format(spec->min, least, sizeof least),
@@ -71,8 +73,9 @@ static bool take_rate(const arg_spec *spec, const char *text, double *into, cb_e
 static bool take_time(const arg_spec *spec, const char *text, arg_time *into, cb_error *e)
 {
     int64_t ms = 0;
+    const char *why = NULL;
 
-    if (duration_parse(text, &ms, NULL)) {
+    if (duration_parse(text, false, &ms, &why)) {
         duration_interval(ms, into->text, sizeof into->text);
         return true;
     }

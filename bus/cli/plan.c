@@ -93,7 +93,7 @@ static bool fill_limit(const plan_args *args, plan_answer *a, cb_error *e)
 /* What was not given is taken from what was measured. */
 static bool fill_from(const plan_args *args, const plan_load *l, plan_answer *a, cb_error *e)
 {
-    char message[200], window[32];
+    char message[200], window[DURATION_SIZE];
 
     a->load = l;
     a->request.present_replicas = l->slots_each ? l->instances : 0;

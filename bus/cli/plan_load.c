@@ -47,7 +47,7 @@ static bool look_at_fleet(cb_db *db, const char *domain, plan_load *ret, cb_erro
 bool plan_measure(cb_db *db, const char *domain, int64_t window_ms, plan_load *ret, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
-    char window[48];
+    char window[DURATION_SIZE];
 
     *ret = (plan_load){ 0 };
     duration_interval(window_ms, window, sizeof window);

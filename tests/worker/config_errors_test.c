@@ -68,7 +68,7 @@ Test(errors, of_ranges_name_them)
         { "domains.fx.handler-timeout=0", "it must be 1s to 1d" },
         { "domains.fx.handler-timeout=1500ms", "it must be whole seconds" },
         { "domains.fx.retry-backoff=[10, 31d]", "it must be 0s to 30d" },
-        { "domains.fx.retry-backoff=10,,20", "write 500ms" },
+        { "domains.fx.retry-backoff=10,,20", "invalid duration; use 500ms" },
         { "domains.fx.handlers=", "one name at least" },
         { "domains.fx.handlers=../../evil", "a handler set is named by" },
         { "domains.fx.handlers=my-set", "a handler set is named by" },
@@ -97,9 +97,10 @@ Test(errors, of_ranges_name_them)
 
 Test(errors, ask_for_a_unit_where_a_bare_number_could_mean_anything)
 {
-    refused("--set: domains.fx.poll-interval is 5: add a unit",
+    refused("--set: domains.fx.poll-interval is 5: invalid duration; add a unit",
             .set = { "domains.fx.poll-interval=5" });
-    refused_file("worker.kill-grace is 30: add a unit", "worker = { kill-grace = 30; };");
+    refused_file("worker.kill-grace is 30: invalid duration; add a unit",
+                 "worker = { kill-grace = 30; };");
 }
 
 Test(errors, of_set_say_how_to_write_it)

@@ -1,7 +1,6 @@
 /* Putting a worker together. */
 #include "assembly.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,12 +99,10 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
 }
 
 /* As PostgreSQL reads it; NULL for 0, which keeps for ever. */
-static const char *interval(double seconds, char text[ASSEMBLY_INTERVAL])
+static const char *interval(double seconds, char text[DURATION_SIZE])
 {
-    if (seconds <= 0)
-        return NULL;
-    snprintf(text, ASSEMBLY_INTERVAL, "%" PRId64 " seconds", (int64_t)(seconds + 0.5));
-    return text;
+    return seconds > 0 ? duration_interval((int64_t)(seconds * 1000 + 0.5), text, DURATION_SIZE)
+                       : NULL;
 }
 
 /* 0 asks the library for its default. Who configures 0 wants no time at all, and this rounds to it. */

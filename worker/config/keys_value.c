@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "duration.h"
 #include "keys_list.h"
 
 /* Where the value of a key is. The table of keys promises that the type is right. */
@@ -57,9 +56,48 @@ static json_object *integer_json(const config_key *key, const void *item)
     return json_object_new_int64(*(const int64_t *)field(key, item));
 }
 
+static const struct {
+    const char *name;
+    int64_t factor;
+} size_units[] = {
+    { "", 1 }, { "KiB", 1024 }, { "MiB", 1024 * 1024 }, { "GiB", 1024 * 1024 * 1024 }
+};
+
+bool size_parse(const char *text, int64_t *bytes)
+{
+    char *end = NULL;
+
+    if (!*text || !strchr("0123456789", *text))
+        return false;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    for (size_t i = 0; i < sizeof size_units / sizeof *size_units; i++) {
+        if (strcmp(end, size_units[i].name) == 0) {
+            if (errno || value > INT64_MAX / size_units[i].factor)
+                return false;
+            *bytes = (int64_t)value * size_units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *size_write(int64_t bytes, char *out, size_t size)
+{
+    size_t best = 0;
+
+    for (size_t i = 0; bytes && i < sizeof size_units / sizeof *size_units; i++) {
+        if (bytes % size_units[i].factor == 0)
+            best = i;
+    }
+    snprintf(out, size, "%lld%s", (long long)(bytes / size_units[best].factor),
+             size_units[best].name);
+    return out;
+}
+
 static bool parse_size(const config_key *key, void *item, const char *text, cb_error *e)
 {
-    char least[DURATION_SIZE], most[DURATION_SIZE];
+    char least[SIZE_SIZE], most[SIZE_SIZE];
     int64_t bytes = 0;
 
     if (!size_parse(text, &bytes) || (double)bytes < key->min || (double)bytes > key->max)
@@ -72,7 +110,7 @@ static bool parse_size(const config_key *key, void *item, const char *text, cb_e
 
 static json_object *size_json(const config_key *key, const void *item)
 {
-    char text[DURATION_SIZE];
+    char text[SIZE_SIZE];
     return json_object_new_string(
         size_write(*(const int64_t *)field(key, item), text, sizeof text));
 }
