@@ -4,7 +4,7 @@
 #include "duration.h"
 #include "frequency.h"
 #include "moment.h"
-#include "suggest.h"
+#include "nearest.h"
 #include "utf8.h"
 
 #include <commandbus/uuid.h>
@@ -165,18 +165,18 @@ const arg_spec *args_find(const arg_spec *specs, const char *word)
 
 static bool unknown_option(const char *word, const arg_target *targets, size_t n, cb_error *e)
 {
-    suggestion best = { .word = word + strspn(word, "-"), .length = strcspn(word, "=") };
-    best.length -= (size_t)(best.word - word);
+    nearest_word nearest = { .word = word + strspn(word, "-"), .length = strcspn(word, "=") };
+    nearest.length -= (size_t)(nearest.word - word);
 
     for (size_t t = 0; t < n; t++) {
         for (const arg_spec *s = targets[t].specs; s && s->name; s++) {
             if (!s->positional)
-                suggest(&best, s->name);
+                nearest_offer(&nearest, s->name);
         }
     }
     cb_fail(e, CB_MISUSE, "unknown option '%.*s'", (int)strcspn(word, "="), word);
-    if (best.nearest)
-        snprintf(e->hint, sizeof e->hint, "Did you mean --%s?", best.nearest);
+    if (nearest.best)
+        snprintf(e->hint, sizeof e->hint, "Did you mean --%s?", nearest.best);
     return false;
 }
 

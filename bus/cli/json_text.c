@@ -180,6 +180,6 @@ bool json_next_member(char **at, json_member *ret)
     *at = *next == ',' ? next + 1 : next + strlen(next);
     *c = '\0';
     *key_end = '\0';
-    (void)json_unescape(ret->key); /* one with a NUL stays as it is: no key of ours */
+    (void)json_unescape(ret->key); /* one with a NUL stays as it is: it is unknown */
     return true;
 }

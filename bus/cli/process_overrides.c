@@ -2,7 +2,7 @@
 #include "process_overrides.h"
 
 #include "json_text.h"
-#include "suggest.h"
+#include "nearest.h"
 
 #include <commandbus/process_query.h>
 #include <json-c/json.h>
@@ -13,17 +13,17 @@
 /* A mistyped field would be kept beside the right one, and nobody would notice. */
 static bool unknown_field(json_object *state, const char *name, cb_error *e)
 {
-    suggestion best = { .word = name, .length = strlen(name) };
+    nearest_word nearest = { .word = name, .length = strlen(name) };
 
     json_object_object_foreach(state, known, value)
     {
         (void)value;
-        suggest(&best, known);
+        nearest_offer(&nearest, known);
     }
     cb_fail(e, CB_INVALID_DATA, "the state has no field '%.80s': nothing was changed", name);
     snprintf(e->hint, sizeof e->hint, "%s%s%sTo add a new one say --overrides.",
-             best.nearest ? "Did you mean " : "", best.nearest ? best.nearest : "",
-             best.nearest ? "? " : "");
+             nearest.best ? "Did you mean " : "", nearest.best ? nearest.best : "",
+             nearest.best ? "? " : "");
     return false;
 }
 

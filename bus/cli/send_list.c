@@ -3,7 +3,7 @@
 
 #include "json_text.h"
 #include "jsonl.h"
-#include "suggest.h"
+#include "nearest.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -47,13 +47,13 @@ static const line_key keys[] = {
 
 static bool unknown_key(const char *name, cb_error *e)
 {
-    suggestion best = { .word = name, .length = strlen(name) };
+    nearest_word nearest = { .word = name, .length = strlen(name) };
 
     for (size_t i = 0; i < KEYS; i++)
-        suggest(&best, keys[i].name);
+        nearest_offer(&nearest, keys[i].name);
     cb_fail(e, CB_INVALID_DATA, "unknown key '%.60s'", name);
-    if (best.nearest)
-        snprintf(e->hint, sizeof e->hint, "Did you mean %s?", best.nearest);
+    if (nearest.best)
+        snprintf(e->hint, sizeof e->hint, "Did you mean %s?", nearest.best);
     else
         snprintf(e->hint, sizeof e->hint, "The payload of a command belongs under \"data\".");
     return false;

@@ -7,7 +7,6 @@
 #include <commandbus/uuid.h>
 
 #include "args.h"
-#include "suggest.h"
 #include "utf8.h"
 
 typedef struct {

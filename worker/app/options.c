@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config_nearest.h"
 #include "misuse.h"
+#include "nearest.h"
 
 typedef enum {
     OPTION_FLAG, /* bool */
@@ -59,7 +59,7 @@ static const option *find(const char *word, const char **value)
 
 static bool fail_unknown(const char *word, cb_error *e)
 {
-    nearest_word nearest = { .word = word };
+    nearest_word nearest = { .word = word, .length = strcspn(word, "=") };
     char hint[128];
 
     if (word[0] != '-')

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "assembly.h"
-#include "config_nearest.h"
 #include "misuse.h"
+#include "nearest.h"
 #include "replay_report.h"
 
 enum {
@@ -66,7 +66,7 @@ static const cb_process_kind *find_kind(const replaying *r, const char *process_
 static bool check_type(const replaying *r, cb_error *e)
 {
     const char *type = r->request->process_type;
-    nearest_word nearest = { .word = type };
+    nearest_word nearest = { .word = type, .length = type ? strlen(type) : 0 };
     char hint[200] = "";
 
     if (!type || find_kind(r, type))

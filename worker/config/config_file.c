@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config_nearest.h"
 #include "config_sources.h"
 #include "config_text.h"
+#include "nearest.h"
 
 #define FILE_LIMIT (1024 * 1024)
 #define TEXT_SIZE  2048
@@ -97,7 +97,7 @@ static bool write_value(file_reader *r, const config_setting_t *setting, const c
 bool config_unknown(const char *origin, const char *path, const config_section *section,
                     const char *leaf, cb_error *e)
 {
-    nearest_word nearest = { .word = leaf };
+    nearest_word nearest = { .word = leaf, .length = strlen(leaf) };
     char all[256] = "";
 
     for (size_t i = 0; !section && i < n_config_sections; i++) {
@@ -115,9 +115,9 @@ bool config_unknown(const char *origin, const char *path, const config_section *
                  key_leaf(&config_keys[i]));
     }
     if (nearest.best)
-        return cb_fail(e, CB_MISUSE, "%s: %.150s is no key of ours: did you mean %s?", origin, path,
+        return cb_fail(e, CB_MISUSE, "%s: unknown key '%.150s'; did you mean %s?", origin, path,
                        nearest.best);
-    return cb_fail(e, CB_MISUSE, "%.150s: %.100s is no key of ours: there are %.220s", origin, path,
+    return cb_fail(e, CB_MISUSE, "%.150s: unknown key '%.100s'; use one of %.220s", origin, path,
                    all);
 }
 

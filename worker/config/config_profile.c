@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "config_folder.h"
-#include "config_nearest.h"
 #include "config_sources.h"
 #include "keys_rules.h"
 
