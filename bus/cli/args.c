@@ -2,6 +2,7 @@
 #include "args.h"
 
 #include "duration.h"
+#include "fail.h"
 #include "frequency.h"
 #include "moment.h"
 #include "nearest.h"
@@ -107,7 +108,7 @@ static bool take_list(const char *text, arg_list *into, cb_error *e)
 {
     const char **items = realloc(into->items, (into->n + 1) * sizeof *items);
     if (!items)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     items[into->n++] = text;
     into->items = items;
     return true;
@@ -176,7 +177,7 @@ static bool unknown_option(const char *word, const arg_target *targets, size_t n
     }
     cb_fail(e, CB_MISUSE, "unknown option '%.*s'", (int)strcspn(word, "="), word);
     if (nearest.best)
-        snprintf(e->hint, sizeof e->hint, "Did you mean --%s?", nearest.best);
+        fail_hint(e, "Did you mean --%s?", nearest.best);
     return false;
 }
 

@@ -5,6 +5,8 @@
 #include <json-c/json_tokener.h>
 #include <string.h>
 
+#include "fail.h"
+
 #define DEEPEST 200
 
 void json_write_string(FILE *out, const char *text)
@@ -89,7 +91,7 @@ static bool parse_strictly(const char *text, size_t length, json_object **ret, c
 {
     struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
     if (!tokener)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
 
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     /* With the final NUL the tokener knows that the text is complete. */

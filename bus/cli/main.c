@@ -1,5 +1,6 @@
 /* The commandbus CLI: finds the command in the table, reads its options, runs it. */
 #include "commands.h"
+#include "fail.h"
 #include "help.h"
 #include "nearest.h"
 
@@ -45,8 +46,7 @@ static int unknown_command(const cli *c, const char *group, const char *word)
     cb_fail(&e, CB_MISUSE, "unknown command '%s%s%.60s'", group ? group : "", group ? " " : "",
             word);
     if (nearest.best)
-        snprintf(e.hint, sizeof e.hint, "Did you mean %s%s%s?", group ? group : "",
-                 group ? " " : "", nearest.best);
+        fail_hint(&e, "Did you mean %s%s%s?", group ? group : "", group ? " " : "", nearest.best);
     return cli_usage_error(c, &e);
 }
 

@@ -1,6 +1,7 @@
 /* commandbus plan: how to divide an API's limit over replicas and their slots. */
 #include "commands.h"
 #include "duration.h"
+#include "fail.h"
 #include "frequency.h"
 #include "plan_answer.h"
 
@@ -70,8 +71,7 @@ static bool is_domain(const char *name)
 static bool refuse(cb_error *e, const char *message, const char *hint)
 {
     cb_fail(e, CB_INVALID_OPERATION, "%s", message);
-    snprintf(e->hint, sizeof e->hint, "%s", hint);
-    return false;
+    return fail_hint(e, "%s", hint);
 }
 
 /* The limit that is in force, or what runs now. */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api_respond.h"
+#include "fail.h"
 #include "http_route.h"
-#include "misuse.h"
 
 struct api_table {
     const cb_route **routes;
@@ -64,15 +64,15 @@ static const cb_module own = { .name = "worker", .routes = &api_respond_route, .
 static bool add(api_table *table, const cb_module *module, const cb_route *route, cb_error *e)
 {
     if (http_route_find(route->path))
-        return misuse(e, "Give it another path.",
-                      "set '%s' has a route %s, where the worker answers", module->name,
-                      route->path);
+        return fail_misuse(e, "Give it another path.",
+                           "set '%s' has a route %s, where the worker answers", module->name,
+                           route->path);
     for (size_t i = 0; i < table->n; i++) {
         const cb_route *other = table->routes[i];
         if (strcmp(other->method, route->method) == 0 && overlaps(other->path, route->path))
-            return misuse(e, "Give one of them another path, or load one of the sets only.",
-                          "two routes for %s %.100s (set '%s') and %.100s", route->method,
-                          route->path, module->name, other->path);
+            return fail_misuse(e, "Give one of them another path, or load one of the sets only.",
+                               "two routes for %s %.100s (set '%s') and %.100s", route->method,
+                               route->path, module->name, other->path);
     }
     table->routes[table->n++] = route;
     return true;
@@ -86,7 +86,7 @@ bool api_table_open(const cb_module *const *modules, size_t n, api_table **ret, 
     for (size_t i = 0; i < n; i++)
         most += modules[i]->n_routes;
     if (!table || !(table->routes = calloc(most, sizeof *table->routes)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < own.n_routes; i++) {
         if (!add(table, &own, &own.routes[i], e))
             return false;

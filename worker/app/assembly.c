@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config_store.h"
+#include "fail.h"
 
 /* Loads a set with the settings that are said for it: handlers.<set>.<key>. */
 static bool load_configured(const config *c, const char *name, cb_set **ret, cb_error *e)
@@ -15,7 +16,7 @@ static bool load_configured(const config *c, const char *name, cb_set **ret, cb_
     size_t length = strlen(name);
 
     if (!settings)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < c->n_set_values; i++) {
         const config_set_value *v = &c->set_values[i];
         if (strncmp(v->name, name, length) == 0 && v->name[length] == '.')
@@ -95,7 +96,7 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     a->settings = calloc(c->n_processes + 2, sizeof *a->settings);
     return (a->sets && a->loaded && a->modules && a->domains && a->fleet_limits && a->sends_to &&
             a->routes && a->settings) ||
-           cb_fail(e, CB_MEMORY, "out of memory");
+           fail_memory(e);
 }
 
 /* As PostgreSQL reads it; NULL for 0, which keeps for ever. */

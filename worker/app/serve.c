@@ -10,6 +10,7 @@
 #include "api.h"
 #include "assembly.h"
 #include "drain.h"
+#include "fail.h"
 #include "http.h"
 
 static const double look_seconds = 0.5; /* how often a stuck handler is looked for */
@@ -42,7 +43,7 @@ static bool metrics(void *arg, char **ret, cb_error *e)
     if (a->worker)
         return cb_worker_metrics(a->worker, ret, e);
     *ret = strdup("");
-    return *ret || cb_fail(e, CB_MEMORY, "out of memory");
+    return *ret || fail_memory(e);
 }
 
 /* ---- start ---- */

@@ -7,6 +7,7 @@
 
 #include "config_folder.h"
 #include "config_sources.h"
+#include "fail.h"
 #include "keys_rules.h"
 
 #define COMMON     "commandbus"
@@ -104,7 +105,7 @@ bool config_read_folder(config_loader *l, const config_request *request, cb_erro
 
     l->config->profile = calloc(1, strlen(asked ? asked : "") + 1);
     if (!l->config->profile)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (!find_folder(request, folder, sizeof folder, e))
         return false;
     if (!*folder)
@@ -117,7 +118,7 @@ bool config_read_folder(config_loader *l, const config_request *request, cb_erro
         return false;
     char *profiles = strdup(asked ? asked : "");
     if (!profiles)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     bool good = read_profiles(l, folder, profiles, e);
     free(profiles);
     return good;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "duration.h"
+#include "fail.h"
 
 #define LONGEST_LIST 100
 #define SPACES       " \t\r\n"
@@ -43,7 +44,7 @@ static bool split(const char *text, entry_list *list, cb_error *e)
 {
     *list = (entry_list){ .copy = strdup(text) };
     if (!list->copy)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
 
     char *rest = trim(list->copy);
     size_t length = strlen(rest);
@@ -108,7 +109,7 @@ bool list_parse_durations(const config_key *key, void *item, const char *text, c
     }
     double *copy = malloc(sizeof *copy * (list.n + 1));
     if (!copy)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     memcpy(copy, values, sizeof *copy * list.n);
     list_clear_durations(key, item);
     *(double **)list_array(key, item) = copy;
@@ -159,7 +160,7 @@ bool list_parse_names(const config_key *key, void *item, const char *text, cb_er
             break;
         ++*list_count(key, item);
     }
-    return *list_count(key, item) == list.n || cb_fail(e, CB_MEMORY, "out of memory");
+    return *list_count(key, item) == list.n || fail_memory(e);
 }
 
 json_object *list_names_json(const config_key *key, const void *item)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fail.h"
 #include "keys_list.h"
 
 /* Where the value of a key is. The table of keys promises that the type is right. */
@@ -134,7 +135,7 @@ static bool parse_text(const config_key *key, void *item, const char *text, cb_e
     if (problem)
         return cb_fail(e, CB_MISUSE, "%s", problem);
     if (*text && !(copy = strdup(text)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     free(*value);
     *value = copy;
     return true;
