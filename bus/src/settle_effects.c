@@ -58,7 +58,7 @@ static void hide_values(const char *sqlstate, char *message)
 {
     char *first = strchr(message, '"'), *last = strrchr(message, '"');
 
-    if (strncmp(sqlstate, "22", 2) != 0 || !first)
+    if (!sqlstate_is_class(sqlstate, "22") || !first)
         return;
     if (first == last) /* The end of a long value was cut off. */
         *first = '\0';
