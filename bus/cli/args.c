@@ -6,6 +6,7 @@
 #include "frequency.h"
 #include "moment.h"
 #include "nearest.h"
+#include "text.h"
 #include "utf8.h"
 
 #include <commandbus/uuid.h>
@@ -95,12 +96,9 @@ static bool take_choice(const arg_spec *spec, const char *text, const char **int
             *into = *choice;
             return true;
         }
-        size_t used = strlen(problem);
-        snprintf(problem + used, sizeof problem - used, "%s %s", choice == spec->choices ? "" : ",",
-                 *choice);
+        text_append(problem, sizeof problem, "%s %s", choice == spec->choices ? "" : ",", *choice);
     }
-    size_t used = strlen(problem);
-    snprintf(problem + used, sizeof problem - used, "; not '%.40s'", text);
+    text_append(problem, sizeof problem, "; not '%.40s'", text);
     return refuse(e, spec, problem);
 }
 

@@ -4,6 +4,7 @@
 #include "filter.h"
 #include "json_text.h"
 #include "output.h"
+#include "text.h"
 #include "timeline.h"
 
 #include <stdio.h>
@@ -82,10 +83,8 @@ static bool check_found(const show_args *args, const cb_rows *rows, cb_error *e)
     }
     cb_fail(e, CB_INVALID_OPERATION, "%zu domains know %s", cb_rows_count(rows), args->id);
     fail_hint(e, "Say which with --domain:");
-    for (size_t row = 0; row < cb_rows_count(rows); row++) {
-        size_t used = strlen(e->hint);
-        snprintf(e->hint + used, sizeof e->hint - used, " %s", cb_rows_get(rows, row, "domain"));
-    }
+    for (size_t row = 0; row < cb_rows_count(rows); row++)
+        text_append(e->hint, sizeof e->hint, " %s", cb_rows_get(rows, row, "domain"));
     return false;
 }
 

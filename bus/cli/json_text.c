@@ -6,27 +6,24 @@
 #include <string.h>
 
 #include "fail.h"
+#include "json_escape.h"
 
 #define DEEPEST 200
 
 void json_write_string(FILE *out, const char *text)
 {
-    static const char letters[] = "btnvfr"; /* of 0x08 to 0x0d; \v is not JSON */
+    char escape[JSON_ESCAPE_SIZE];
 
     if (!text) {
         fputs("null", out);
         return;
     }
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c >= 0x08 && *c <= 0x0d && *c != 0x0b)
-            fprintf(out, "\\%c", letters[*c - 0x08]);
-        else if (*c < 0x20 || *c == 0x7f)
-            fprintf(out, "\\u%04x", *c);
+    for (; *text; text++) {
+        if (json_escape((unsigned char)*text, escape))
+            fputs(escape, out);
         else
-            fputc(*c, out);
+            fputc(*text, out);
     }
     fputc('"', out);
 }

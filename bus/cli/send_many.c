@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "send_list.h"
 #include "sender.h"
+#include "text.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -89,8 +90,7 @@ int send_file(cli *c, const cb_send *defaults, const char *path, size_t skip, bo
     cb_error e = { 0 };
 
     if (!send_list_read(path, defaults, skip, &list, &e)) {
-        size_t used = strlen(e.hint);
-        snprintf(e.hint + used, sizeof e.hint - used, "%sNothing was sent.", used ? " " : "");
+        text_append(e.hint, sizeof e.hint, "%sNothing was sent.", *e.hint ? " " : "");
         return cli_fail(c, &e);
     }
     cb_uuid *ids = calloc(list->n + 1, sizeof *ids);

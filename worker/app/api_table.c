@@ -8,6 +8,7 @@
 #include "api_respond.h"
 #include "fail.h"
 #include "http_route.h"
+#include "text.h"
 
 struct api_table {
     const cb_route **routes;
@@ -117,8 +118,6 @@ bool api_table_needs_token(const cb_route *route)
 const cb_route *api_table_find(const api_table *table, const char *method, const char *path,
                                api_parts *parts, char *allowed, size_t size)
 {
-    size_t used = 0;
-
     allowed[0] = '\0';
     for (size_t i = 0; i < table->n; i++) {
         const cb_route *route = table->routes[i];
@@ -126,9 +125,7 @@ const cb_route *api_table_find(const api_table *table, const char *method, const
             continue;
         if (strcmp(route->method, method) == 0)
             return route;
-        if (used < size)
-            used += (size_t)snprintf(allowed + used, size - used, "%s%s", used ? ", " : "",
-                                     route->method);
+        text_append(allowed, size, "%s%s", *allowed ? ", " : "", route->method);
     }
     return NULL;
 }

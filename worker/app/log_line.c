@@ -8,16 +8,20 @@
 #include <string.h>
 #include <time.h>
 
+#include "json_escape.h"
 #include "utf8.h"
 
 static const char ellipsis[] = "\u2026";
 static const char replacement[] = "\uFFFD"; /* for what is no UTF-8 */
 
-/* Characters that could break or turn around a line in somebody's terminal or viewer. */
+/* Characters beside those of ASCII that could break or turn around a line in somebody's terminal or viewer. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {
-    { 0x00, 0x1F }, { 0x7F, 0x9F }, { 0x2028, 0x202E }, { 0x2066, 0x2069 }, { 0xFEFF, 0xFEFF },
+    { 0x80, 0x9F },
+    { 0x2028, 0x202E },
+    { 0x2066, 0x2069 },
+    { 0xFEFF, 0xFEFF },
 };
 
 static bool is_hidden(uint32_t character)
@@ -33,9 +37,6 @@ static bool is_hidden(uint32_t character)
  * logfmt and JSON need the same escapes. */
 static size_t escape(const char **at, char *out)
 {
-    static const char short_forms[][2] = {
-        { '"', '"' }, { '\\', '\\' }, { '\n', 'n' }, { '\r', 'r' }, { '\t', 't' },
-    };
     uint32_t character = 0;
     size_t n = utf8_decode(*at, &character);
 
@@ -46,13 +47,9 @@ static size_t escape(const char **at, char *out)
     }
     const char *start = *at;
     *at += n;
-    for (size_t i = 0; i < sizeof short_forms / sizeof *short_forms; i++) {
-        if (character == (unsigned char)short_forms[i][0]) {
-            out[0] = '\\';
-            out[1] = short_forms[i][1];
-            return 2;
-        }
-    }
+    size_t escaped = n == 1 ? json_escape((unsigned char)*start, out) : 0;
+    if (escaped)
+        return escaped;
     if (is_hidden(character))
         return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)(character & 0xFFFF));
     memcpy(out, start, n);

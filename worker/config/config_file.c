@@ -7,6 +7,7 @@
 #include "config_sources.h"
 #include "config_text.h"
 #include "nearest.h"
+#include "text.h"
 
 #define FILE_LIMIT (1024 * 1024)
 #define TEXT_SIZE  2048
@@ -104,15 +105,13 @@ bool config_unknown(const char *origin, const char *path, const config_section *
         if (strchr(config_sections[i].name, '.'))
             continue;
         nearest_offer(&nearest, config_sections[i].name);
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
-                 config_sections[i].name);
+        text_append(all, sizeof all, "%s%s", *all ? ", " : "", config_sections[i].name);
     }
     for (size_t i = 0; section && i < n_config_keys; i++) {
         if (key_section(&config_keys[i]) != section)
             continue;
         nearest_offer(&nearest, key_leaf(&config_keys[i]));
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
-                 key_leaf(&config_keys[i]));
+        text_append(all, sizeof all, "%s%s", *all ? ", " : "", key_leaf(&config_keys[i]));
     }
     if (nearest.best)
         return cb_fail(e, CB_MISUSE, "%s: unknown key '%.150s'; did you mean %s?", origin, path,

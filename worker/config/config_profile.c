@@ -9,6 +9,7 @@
 #include "config_sources.h"
 #include "fail.h"
 #include "keys_rules.h"
+#include "text.h"
 
 #define COMMON     "commandbus"
 #define SUFFIX     ".cfg"
@@ -30,9 +31,8 @@ static void list_profiles(const char *folder, char *names, size_t size)
 
     names[0] = '\0';
     for (int i = 0; i < n; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, size - used, "%s%.*s", used ? ", " : "",
-                 (int)(strlen(entries[i]->d_name) - strlen(SUFFIX)), entries[i]->d_name);
+        text_append(names, size, "%s%.*s", *names ? ", " : "",
+                    (int)(strlen(entries[i]->d_name) - strlen(SUFFIX)), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);

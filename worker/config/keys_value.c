@@ -9,6 +9,7 @@
 
 #include "fail.h"
 #include "keys_list.h"
+#include "text.h"
 
 /* Where the value of a key is. The table of keys promises that the type is right. */
 static void *field(const config_key *key, const void *item)
@@ -158,14 +159,12 @@ static void clear_text(const config_key *key, void *item)
 static int find_choice(const config_key *key, const char *text, cb_error *e)
 {
     char all[128] = "";
-    size_t length = 0;
 
     for (int i = 0; key->choices[i]; i++) {
         if (strcasecmp(key->choices[i], text) == 0)
             return i;
         const char *link = i == 0 ? "" : key->choices[i + 1] ? ", " : " or ";
-        length +=
-            (size_t)snprintf(all + length, sizeof all - length, "%s%s", link, key->choices[i]);
+        text_append(all, sizeof all, "%s%s", link, key->choices[i]);
     }
     cb_fail(e, CB_MISUSE, "it must be %s", all);
     return -1;
