@@ -2,9 +2,11 @@
 #include "args.h"
 
 #include "duration.h"
+#include "fail.h"
 #include "frequency.h"
 #include "moment.h"
-#include "suggest.h"
+#include "nearest.h"
+#include "text.h"
 #include "utf8.h"
 
 #include <commandbus/uuid.h>
@@ -45,10 +47,12 @@ static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error
 static bool take_duration(const arg_spec *spec, const char *text, int64_t *into, cb_error *e)
 {
     int64_t ms = 0;
-    char name[64], problem[160], least[32], most[32];
+    const char *why = NULL;
+    char name[64], problem[160], least[DURATION_SIZE], most[DURATION_SIZE];
 
-    if (!duration_parse(text, &ms, e))
-        return cb_fail_while(e, "reading %s", called(spec, name, sizeof name));
+    if (!duration_parse(text, false, &ms, &why))
+        return cb_fail(e, CB_MISUSE, "%s: invalid duration '%.40s'; %s",
+                       called(spec, name, sizeof name), text, why);
     if (ms < spec->min || ms > spec->max) {
         snprintf(problem, sizeof problem, "must be %s to %s, not '%.40s'",
                  duration_format(spec->min, least, sizeof least),
@@ -71,8 +75,9 @@ static bool take_rate(const arg_spec *spec, const char *text, double *into, cb_e
 static bool take_time(const arg_spec *spec, const char *text, arg_time *into, cb_error *e)
 {
     int64_t ms = 0;
+    const char *why = NULL;
 
-    if (duration_parse(text, &ms, NULL)) {
+    if (duration_parse(text, false, &ms, &why)) {
         duration_interval(ms, into->text, sizeof into->text);
         return true;
     }
@@ -91,12 +96,9 @@ static bool take_choice(const arg_spec *spec, const char *text, const char **int
             *into = *choice;
             return true;
         }
-        size_t used = strlen(problem);
-        snprintf(problem + used, sizeof problem - used, "%s %s", choice == spec->choices ? "" : ",",
-                 *choice);
+        text_append(problem, sizeof problem, "%s %s", choice == spec->choices ? "" : ",", *choice);
     }
-    size_t used = strlen(problem);
-    snprintf(problem + used, sizeof problem - used, "; not '%.40s'", text);
+    text_append(problem, sizeof problem, "; not '%.40s'", text);
     return refuse(e, spec, problem);
 }
 
@@ -104,7 +106,7 @@ static bool take_list(const char *text, arg_list *into, cb_error *e)
 {
     const char **items = realloc(into->items, (into->n + 1) * sizeof *items);
     if (!items)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     items[into->n++] = text;
     into->items = items;
     return true;
@@ -117,7 +119,7 @@ static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e
 
     if (!*text)
         return refuse(e, spec, "needs a value, not an empty text (an unset variable?)");
-    if (!utf8_is_valid(text, strlen(text)))
+    if (!utf8_is_valid(text))
         return refuse(e, spec, "is not valid UTF-8");
 
     switch (spec->kind) {
@@ -162,18 +164,18 @@ const arg_spec *args_find(const arg_spec *specs, const char *word)
 
 static bool unknown_option(const char *word, const arg_target *targets, size_t n, cb_error *e)
 {
-    suggestion best = { .word = word + strspn(word, "-"), .length = strcspn(word, "=") };
-    best.length -= (size_t)(best.word - word);
+    nearest_word nearest = { .word = word + strspn(word, "-"), .length = strcspn(word, "=") };
+    nearest.length -= (size_t)(nearest.word - word);
 
     for (size_t t = 0; t < n; t++) {
         for (const arg_spec *s = targets[t].specs; s && s->name; s++) {
             if (!s->positional)
-                suggest(&best, s->name);
+                nearest_offer(&nearest, s->name);
         }
     }
     cb_fail(e, CB_MISUSE, "unknown option '%.*s'", (int)strcspn(word, "="), word);
-    if (best.nearest)
-        snprintf(e->hint, sizeof e->hint, "Did you mean --%s?", best.nearest);
+    if (nearest.best)
+        fail_hint(e, "Did you mean --%s?", nearest.best);
     return false;
 }
 

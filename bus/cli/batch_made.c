@@ -1,6 +1,7 @@
 /* What is said of a batch that was just made, of commands or of processes. */
 #include "batch_made.h"
 
+#include "fail.h"
 #include "json_text.h"
 
 #include <json-c/json.h>
@@ -22,9 +23,9 @@ void batch_made(const cli *c, const cb_uuid *id, size_t n)
 int batch_not_made(const cli *c, const cb_uuid *id, cb_error *e)
 {
     if (e->code == CB_LOST)
-        snprintf(e->hint, sizeof e->hint,
-                 "Whether it was created is unknown: commandbus batch show %s, and if it is not "
-                 "there, the same again with --id %s.",
-                 id->text, id->text);
+        fail_hint(e,
+                  "Whether it was created is unknown: commandbus batch show %s, and if it is not "
+                  "there, the same again with --id %s.",
+                  id->text, id->text);
     return cli_fail(c, e);
 }

@@ -1,6 +1,7 @@
 /* Showing a batch, and waiting for its end. */
 #include "batch_wait.h"
 
+#include "fail.h"
 #include "output.h"
 #include "progress.h"
 
@@ -19,8 +20,7 @@ static bool batch_look(cli *c, const char *id, cb_rows **rows, cb_error *e)
         return false;
     if (cb_rows_count(found) == 0) {
         cb_fail(e, CB_BATCH_NOT_FOUND, "there is no batch %s", id);
-        snprintf(e->hint, sizeof e->hint, "Check the id: commandbus batch list.");
-        return false;
+        return fail_hint(e, "Check the id: commandbus batch list.");
     }
     cb_rows_free(*rows);
     *rows = cb_rows_take(&found);

@@ -1,6 +1,7 @@
 /* One decision about many things. */
 #include "bulk.h"
 
+#include "fail.h"
 #include "json_text.h"
 #include "output.h"
 #include "progress.h"
@@ -34,7 +35,7 @@ static bool select_all(cli *c, const bulk *b, selection *s, cb_error *e)
     while (found == PAGE && s->n < most) {
         cb_rows **pages = realloc(s->pages, (s->n_pages + 1) * sizeof(cb_rows *));
         if (!pages)
-            return cb_fail(e, CB_MEMORY, "out of memory");
+            return fail_memory(e);
         s->pages = pages;
         int limit = most - s->n < PAGE ? (int)(most - s->n) : PAGE;
         if (!b->select(c->db, b->arg, limit, (int)s->n, &s->pages[s->n_pages], e))
@@ -83,9 +84,7 @@ static bool is_allowed(const cli *c, const bulk *b, size_t n, cb_error *e)
     if (c->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
         cb_fail(e, CB_INVALID_OPERATION, "this would %s %zu %s: nothing was changed", b->verb, n,
                 b->many);
-        snprintf(e->hint, sizeof e->hint,
-                 "Look with --dry-run, then say --yes: there is nobody to ask here.");
-        return false;
+        return fail_hint(e, "Look with --dry-run, then say --yes: there is nobody to ask here.");
     }
     fprintf(stderr, "%s %zu %s? [y/N] ", b->verb, n, b->many);
     fflush(stderr);

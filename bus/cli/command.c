@@ -1,8 +1,10 @@
 /* commandbus command: looking commands up. */
 #include "commands.h"
+#include "fail.h"
 #include "filter.h"
 #include "json_text.h"
 #include "output.h"
+#include "text.h"
 #include "timeline.h"
 
 #include <stdio.h>
@@ -77,16 +79,12 @@ static bool check_found(const show_args *args, const cb_rows *rows, cb_error *e)
     if (cb_rows_count(rows) == 0) {
         cb_fail(e, CB_COMMAND_NOT_FOUND, "there is no command %s%s%s", args->id,
                 args->domain ? " in domain " : "", args->domain ? args->domain : "");
-        snprintf(e->hint, sizeof e->hint,
-                 "Check the id; commands are gone when their retention is over.");
-        return false;
+        return fail_hint(e, "Check the id; commands are gone when their retention is over.");
     }
     cb_fail(e, CB_INVALID_OPERATION, "%zu domains know %s", cb_rows_count(rows), args->id);
-    snprintf(e->hint, sizeof e->hint, "Say which with --domain:");
-    for (size_t row = 0; row < cb_rows_count(rows); row++) {
-        size_t used = strlen(e->hint);
-        snprintf(e->hint + used, sizeof e->hint - used, " %s", cb_rows_get(rows, row, "domain"));
-    }
+    fail_hint(e, "Say which with --domain:");
+    for (size_t row = 0; row < cb_rows_count(rows); row++)
+        text_append(e->hint, sizeof e->hint, " %s", cb_rows_get(rows, row, "domain"));
     return false;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 static const double most_per_second = 1e6;
 
 static const struct {
@@ -76,7 +78,6 @@ const char *frequency_format(double per_second, char *buffer, size_t size)
     while (unit + 1 < N_UNITS && per_second * units[unit].seconds < 0.1 && per_second > 0)
         unit++;
     frequency_number(per_second * units[unit].seconds, buffer, size);
-    size_t used = strlen(buffer);
-    snprintf(buffer + used, size - used, "%s", units[unit].name);
+    text_append(buffer, size, "%s", units[unit].name);
     return buffer;
 }

@@ -5,26 +5,25 @@
 #include <json-c/json_tokener.h>
 #include <string.h>
 
+#include "fail.h"
+#include "json_escape.h"
+
 #define DEEPEST 200
 
 void json_write_string(FILE *out, const char *text)
 {
-    static const char letters[] = "btnvfr"; /* of 0x08 to 0x0d; \v is not JSON */
+    char escape[JSON_ESCAPE_SIZE];
 
     if (!text) {
         fputs("null", out);
         return;
     }
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c >= 0x08 && *c <= 0x0d && *c != 0x0b)
-            fprintf(out, "\\%c", letters[*c - 0x08]);
-        else if (*c < 0x20 || *c == 0x7f)
-            fprintf(out, "\\u%04x", *c);
+    for (; *text; text++) {
+        if (json_escape((unsigned char)*text, escape))
+            fputs(escape, out);
         else
-            fputc(*c, out);
+            fputc(*text, out);
     }
     fputc('"', out);
 }
@@ -89,7 +88,7 @@ static bool parse_strictly(const char *text, size_t length, json_object **ret, c
 {
     struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
     if (!tokener)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
 
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     /* With the final NUL the tokener knows that the text is complete. */
@@ -180,6 +179,6 @@ bool json_next_member(char **at, json_member *ret)
     *at = *next == ',' ? next + 1 : next + strlen(next);
     *c = '\0';
     *key_end = '\0';
-    (void)json_unescape(ret->key); /* one with a NUL stays as it is: no key of ours */
+    (void)json_unescape(ret->key); /* one with a NUL stays as it is: it is unknown */
     return true;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
+
 #define LARGEST_ARGUMENT ((size_t)64 << 20)
 
 struct jsonl {
@@ -27,7 +29,7 @@ bool jsonl_open(const char *path, jsonl **ret, cb_error *e)
 {
     OWNED(jsonl) file = calloc(1, sizeof *file);
     if (!file)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     file->name = strcmp(path, "-") == 0 ? "stdin" : path;
     if (!open_input(path, &file->in, e))
         return false;
@@ -57,7 +59,7 @@ static bool read_up_to(FILE *in, int stop, size_t most, char **ret, size_t *leng
             char *larger = realloc(text, size = size ? size * 2 : 256);
             if (!larger) {
                 free(text);
-                return cb_fail(e, CB_MEMORY, "out of memory");
+                return fail_memory(e);
             }
             text = larger;
         }
@@ -74,7 +76,7 @@ static bool read_up_to(FILE *in, int stop, size_t most, char **ret, size_t *leng
     }
     *ended = c == EOF && used == 0;
     if (!text && !(text = malloc(1)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     text[used] = '\0';
     *length = used;
     *ret = text;

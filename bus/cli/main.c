@@ -1,7 +1,8 @@
 /* The commandbus CLI: finds the command in the table, reads its options, runs it. */
 #include "commands.h"
+#include "fail.h"
 #include "help.h"
-#include "suggest.h"
+#include "nearest.h"
 
 #include <commandbus/version.h>
 #include <poll.h>
@@ -34,19 +35,18 @@ static char *take_word(int *argc, char **argv)
 /* A word that no command starts with, or no verb of the group. */
 static int unknown_command(const cli *c, const char *group, const char *word)
 {
-    suggestion best = { .word = word, .length = strlen(word) };
+    nearest_word nearest = { .word = word, .length = strlen(word) };
     cb_error e;
 
     for (const cli_command *const *known = cli_commands; *known; known++) {
         bool ours = !group || ((*known)->group && strcmp((*known)->group, group) == 0);
         if (ours)
-            suggest(&best, group || !(*known)->group ? (*known)->verb : (*known)->group);
+            nearest_offer(&nearest, group || !(*known)->group ? (*known)->verb : (*known)->group);
     }
     cb_fail(&e, CB_MISUSE, "unknown command '%s%s%.60s'", group ? group : "", group ? " " : "",
             word);
-    if (best.nearest)
-        snprintf(e.hint, sizeof e.hint, "Did you mean %s%s%s?", group ? group : "",
-                 group ? " " : "", best.nearest);
+    if (nearest.best)
+        fail_hint(&e, "Did you mean %s%s%s?", group ? group : "", group ? " " : "", nearest.best);
     return cli_usage_error(c, &e);
 }
 

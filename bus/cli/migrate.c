@@ -1,5 +1,6 @@
 /* commandbus migrate: the schema of the bus, and those of handler sets. */
 #include "commands.h"
+#include "fail.h"
 #include "json_text.h"
 
 #include <commandbus/migrate.h>
@@ -74,11 +75,11 @@ static bool find_folder(const char *name, char *folder, size_t size, cb_error *e
             return true;
     }
     cb_fail(e, CB_INVALID_NAME, "there is no handler set '%s'", name);
-    snprintf(e->hint, sizeof e->hint,
-             "Looked in handlers/%.60s/sql here, in $COMMANDBUS_SETS_DIR and in the installation. "
-             "Give its folder: --set %.60s=FOLDER.",
-             name, name);
-    return false;
+    return fail_hint(
+        e,
+        "Looked in handlers/%.60s/sql here, in $COMMANDBUS_SETS_DIR and in the installation. "
+        "Give its folder: --set %.60s=FOLDER.",
+        name, name);
 }
 
 /* .../payments/sql is the folder of set payments. */

@@ -1,6 +1,7 @@
 /* commandbus plan: how to divide an API's limit over replicas and their slots. */
 #include "commands.h"
 #include "duration.h"
+#include "fail.h"
 #include "frequency.h"
 #include "plan_answer.h"
 
@@ -70,8 +71,7 @@ static bool is_domain(const char *name)
 static bool refuse(cb_error *e, const char *message, const char *hint)
 {
     cb_fail(e, CB_INVALID_OPERATION, "%s", message);
-    snprintf(e->hint, sizeof e->hint, "%s", hint);
-    return false;
+    return fail_hint(e, "%s", hint);
 }
 
 /* The limit that is in force, or what runs now. */
@@ -93,7 +93,7 @@ static bool fill_limit(const plan_args *args, plan_answer *a, cb_error *e)
 /* What was not given is taken from what was measured. */
 static bool fill_from(const plan_args *args, const plan_load *l, plan_answer *a, cb_error *e)
 {
-    char message[200], window[32];
+    char message[200], window[DURATION_SIZE];
 
     a->load = l;
     a->request.present_replicas = l->slots_each ? l->instances : 0;

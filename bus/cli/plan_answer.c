@@ -2,9 +2,9 @@
 #include "plan_answer.h"
 
 #include "frequency.h"
+#include "text.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,31 +16,19 @@ const char *const plan_assumptions[] = {
     NULL,
 };
 
-static void say(char buffer[PLAN_TEXT], const char *fmt, ...) CB_PRINTF(2, 3);
-
-/* Appends. */
-static void say(char buffer[PLAN_TEXT], const char *fmt, ...)
-{
-    size_t used = strlen(buffer);
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(buffer + used, PLAN_TEXT - used, fmt, args);
-    va_end(args);
-}
-
 static void say_overloaded(const plan_answer *a, const plan_option *best, char buffer[PLAN_TEXT])
 {
     char rate[32], possible[32], grows[32];
 
-    say(buffer, "no option carries %s: the limit of %d makes %s at most, ",
-        frequency_format(a->request.rate, rate, sizeof rate), a->request.limit,
-        frequency_format(best->possible, possible, sizeof possible));
+    text_append(buffer, PLAN_TEXT, "no option carries %s: the limit of %d makes %s at most, ",
+                frequency_format(a->request.rate, rate, sizeof rate), a->request.limit,
+                frequency_format(best->possible, possible, sizeof possible));
     if (best->headroom < 0)
-        say(buffer, "so the queue grows by %s without end.",
-            frequency_format(-best->headroom, grows, sizeof grows));
+        text_append(buffer, PLAN_TEXT, "so the queue grows by %s without end.",
+                    frequency_format(-best->headroom, grows, sizeof grows));
     else
-        say(buffer, "with nothing to spare, so the queue never gets empty again.");
+        text_append(buffer, PLAN_TEXT,
+                    "with nothing to spare, so the queue never gets empty again.");
 }
 
 static void say_replicas(const plan_answer *a, const plan_option *best, char buffer[PLAN_TEXT])
@@ -48,24 +36,27 @@ static void say_replicas(const plan_answer *a, const plan_option *best, char buf
     const plan *p = &a->plan;
 
     if (best->replicas >= a->request.min_replicas)
-        say(buffer, "%d replicas", best->replicas);
+        text_append(buffer, PLAN_TEXT, "%d replicas", best->replicas);
     else if (best->replicas >= p->worthwhile_replicas)
-        say(buffer, "as many replicas as the limit has calls (--min-replicas %d would need more)",
-            a->request.min_replicas);
+        text_append(buffer, PLAN_TEXT,
+                    "as many replicas as the limit has calls (--min-replicas %d would need more)",
+                    a->request.min_replicas);
     else
-        say(buffer, "fewer replicas than --min-replicas %d, which do not carry the rate",
-            a->request.min_replicas);
+        text_append(buffer, PLAN_TEXT,
+                    "fewer replicas than --min-replicas %d, which do not carry the rate",
+                    a->request.min_replicas);
 }
 
 static void say_use(const plan_answer *a, const plan_option *best, char buffer[PLAN_TEXT])
 {
     if (best->slots > a->request.limit)
-        say(buffer, ", all of the limit (fleet-limit must hold the %d slots at %d)", best->slots,
-            a->request.limit);
+        text_append(buffer, PLAN_TEXT,
+                    ", all of the limit (fleet-limit must hold the %d slots at %d)", best->slots,
+                    a->request.limit);
     else if (best->slots == a->request.limit)
-        say(buffer, ", all of the limit");
+        text_append(buffer, PLAN_TEXT, ", all of the limit");
     else
-        say(buffer, ", %d of the limit's %d", best->slots, a->request.limit);
+        text_append(buffer, PLAN_TEXT, ", %d of the limit's %d", best->slots, a->request.limit);
 }
 
 const char *plan_why(const plan_answer *a, char buffer[PLAN_TEXT])
@@ -83,12 +74,15 @@ const char *plan_why(const plan_answer *a, char buffer[PLAN_TEXT])
     say_replicas(a, best, buffer);
     say_use(a, best, buffer);
     if (best->left_carries)
-        say(buffer, ", and with one pod lost it still carries %s (%s possible).", rate, left);
+        text_append(buffer, PLAN_TEXT, ", and with one pod lost it still carries %s (%s possible).",
+                    rate, left);
     else if (best->left_in_flight > 0)
-        say(buffer, "; with one pod lost it makes %s, and the rest waits until that is back.",
-            left);
+        text_append(buffer, PLAN_TEXT,
+                    "; with one pod lost it makes %s, and the rest waits until that is back.",
+                    left);
     else
-        say(buffer, "; without its only pod everything waits until that is back.");
+        text_append(buffer, PLAN_TEXT,
+                    "; without its only pod everything waits until that is back.");
     return buffer;
 }
 

@@ -2,6 +2,7 @@
 #include "plan_load.h"
 
 #include "duration.h"
+#include "fail.h"
 #include "fleet_view.h"
 #include "plan_options.h"
 
@@ -12,9 +13,8 @@
 static bool fail_unknown(const char *domain, cb_error *e)
 {
     cb_fail(e, CB_UNKNOWN_DOMAIN, "domain '%.80s' is not registered in this database", domain);
-    snprintf(e->hint, sizeof e->hint,
-             "Check the spelling (commandbus queue list), or plan without --from-database.");
-    return false;
+    return fail_hint(
+        e, "Check the spelling (commandbus queue list), or plan without --from-database.");
 }
 
 /* A number of slots or instances; what no fleet can have, because a heartbeat says what it likes, is 0. */
@@ -47,7 +47,7 @@ static bool look_at_fleet(cb_db *db, const char *domain, plan_load *ret, cb_erro
 bool plan_measure(cb_db *db, const char *domain, int64_t window_ms, plan_load *ret, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
-    char window[48];
+    char window[DURATION_SIZE];
 
     *ret = (plan_load){ 0 };
     duration_interval(window_ms, window, sizeof window);

@@ -1,5 +1,6 @@
 /* The answer of plan for people. */
 #include "plan_answer.h"
+#include "text.h"
 
 #include "frequency.h"
 #include "grid.h"
@@ -91,9 +92,8 @@ static void add_note(grid *g, const plan_answer *a, const plan_option *o, bool r
     char all[64] = "";
 
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
-        size_t used = strlen(all);
         if (notes[i].is_true)
-            snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", notes[i].text);
+            text_append(all, sizeof all, "%s%s", *all ? ", " : "", notes[i].text);
     }
     grid_add(g, recommended ? GRID_GREEN : GRID_PLAIN, "%s", *all ? all : "-");
 }

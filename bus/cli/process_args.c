@@ -45,12 +45,20 @@ cb_process_filter process_filter_of(filter_args *args)
     };
 }
 
+/* "+4h" */
+static bool is_from_now(const char *text, int64_t *ms)
+{
+    const char *why = NULL;
+
+    return *text == '+' && duration_parse(text + 1, false, ms, &why);
+}
+
 bool process_deadline_check(const char *text, cb_error *e)
 {
     process_deadline room;
     int64_t ms = 0;
 
-    if (!text || (*text == '+' && duration_parse(text + 1, &ms, NULL)))
+    if (!text || is_from_now(text, &ms))
         return true;
     if (strlen(text) < sizeof room.text && moment_is_date(text))
         return true;
@@ -63,15 +71,16 @@ bool process_deadline_check(const char *text, cb_error *e)
 bool process_deadline_of(cb_db *db, const char *text, process_deadline *ret, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
-    char interval[48];
+    char interval[DURATION_SIZE];
     int64_t ms = 0;
 
-    if (text && *text != '+')
-        snprintf(ret->text, sizeof ret->text, "%s", text);
-    if (!text || *text != '+')
+    if (!process_deadline_check(text, e))
+        return false;
+    if (!text || !is_from_now(text, &ms)) {
+        snprintf(ret->text, sizeof ret->text, "%s", text ? text : "");
         return true;
-    if (!duration_parse(text + 1, &ms, e) ||
-        !cb_process_moment(db, duration_interval(ms, interval, sizeof interval), &rows, e))
+    }
+    if (!cb_process_moment(db, duration_interval(ms, interval, sizeof interval), &rows, e))
         return false;
     snprintf(ret->text, sizeof ret->text, "%s", cb_rows_get(rows, 0, "moment"));
     return true;

@@ -3,6 +3,7 @@
 
 #include "batch_made.h"
 #include "batch_wait.h"
+#include "fail.h"
 #include "json_text.h"
 #include "jsonl.h"
 #include "process_args.h"
@@ -41,7 +42,7 @@ static bool make_room(state_list *list, cb_error *e)
         list->states = states;
     size_t *lines = states ? realloc(list->lines, room * sizeof *lines) : NULL;
     if (!lines)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     list->lines = lines;
     list->room = room;
     return true;
@@ -113,7 +114,7 @@ int process_start_batch(cli *c, const process_batch_args *args, const char *type
     cb_uuid made = { "" };
     cb_error e = { 0 };
 
-    if (!(list || cb_fail(&e, CB_MEMORY, "out of memory")) || !read_states(args->file, list, &e) ||
+    if (!(list || fail_memory(&e)) || !read_states(args->file, list, &e) ||
         !cli_connect(c, true, &e) || !process_deadline_of(c->db, deadline, &moment, &e))
         return cli_fail(c, &e);
     const cb_start_batch_options options = { .process_type = type,

@@ -1,8 +1,9 @@
 /* State fields given as --set field=value, as one JSON object. */
 #include "process_overrides.h"
 
+#include "fail.h"
 #include "json_text.h"
-#include "suggest.h"
+#include "nearest.h"
 
 #include <commandbus/process_query.h>
 #include <json-c/json.h>
@@ -13,18 +14,17 @@
 /* A mistyped field would be kept beside the right one, and nobody would notice. */
 static bool unknown_field(json_object *state, const char *name, cb_error *e)
 {
-    suggestion best = { .word = name, .length = strlen(name) };
+    nearest_word nearest = { .word = name, .length = strlen(name) };
 
     json_object_object_foreach(state, known, value)
     {
         (void)value;
-        suggest(&best, known);
+        nearest_offer(&nearest, known);
     }
     cb_fail(e, CB_INVALID_DATA, "the state has no field '%.80s': nothing was changed", name);
-    snprintf(e->hint, sizeof e->hint, "%s%s%sTo add a new one say --overrides.",
-             best.nearest ? "Did you mean " : "", best.nearest ? best.nearest : "",
-             best.nearest ? "? " : "");
-    return false;
+    return fail_hint(e, "%s%s%sTo add a new one say --overrides.",
+                     nearest.best ? "Did you mean " : "", nearest.best ? nearest.best : "",
+                     nearest.best ? "? " : "");
 }
 
 /* Writes one member. The value is written as it was given: a number keeps all its digits. */
@@ -57,7 +57,7 @@ static bool write_fields(json_object *state, const arg_list *set, char **ret, cb
     FILE *out = open_memstream(ret, &size);
 
     if (!out)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     fputc('{', out);
     for (size_t i = 0; i < set->n && good; i++)
         good = write_field(out, state, set->items[i], i == 0, e);

@@ -2,6 +2,7 @@
 #include "moment.h"
 #include "output.h"
 #include "process_story.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,15 +35,9 @@ void story_print_json(const char *before, json_object *value)
 
     if (!text)
         return;
-    size_t length = strlen(text);
-    bool long_one = length > LONGEST_JSON;
-    if (long_one) {
-        length = LONGEST_JSON;
-        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
-            length--; /* not in the middle of a character */
-    }
-    snprintf(cut, sizeof cut, "%.*s", (int)length, text);
-    fact(before, cut, long_one ? "..." : "");
+    snprintf(cut, sizeof cut, "%s", text);
+    utf8_trim(cut);
+    fact(before, cut, strlen(text) > LONGEST_JSON ? "..." : "");
 }
 
 static bool is_open(json_object *record)

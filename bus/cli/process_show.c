@@ -1,5 +1,6 @@
 /* commandbus process show: one process and everything that happened to it. */
 #include "commands.h"
+#include "fail.h"
 #include "json_text.h"
 #include "output.h"
 #include "process_view.h"
@@ -45,10 +46,9 @@ static int run(cli *c, void *untyped)
         return cli_fail(c, &e);
     if (cb_rows_count(rows) == 0) {
         cb_fail(&e, CB_PROCESS_NOT_FOUND, "there is no process %s", args->id);
-        snprintf(
-            e.hint, sizeof e.hint,
-            "Check the id: commandbus process list. Processes are gone when their retention is "
-            "over.");
+        fail_hint(
+            &e, "Check the id: commandbus process list. Processes are gone when their retention is "
+                "over.");
         return cli_fail(c, &e);
     }
     print_process(c, rows);

@@ -1,5 +1,6 @@
 /* commandbus process start and respond: what comes to a process from outside. */
 #include "commands.h"
+#include "fail.h"
 #include "json_text.h"
 #include "jsonl.h"
 #include "process_args.h"
@@ -68,10 +69,10 @@ static bool start(cli *c, const start_args *a, const char *state, cb_uuid *id, c
     if (cb_process_request_start(c->db, a->type, state, &options, id, e))
         return true;
     if (e->code == CB_LOST)
-        snprintf(e->hint, sizeof e->hint,
-                 "Whether it was started is unknown: commandbus process show %s, and if it is not "
-                 "there, the same again with --id %s.",
-                 id->text, id->text);
+        fail_hint(e,
+                  "Whether it was started is unknown: commandbus process show %s, and if it is not "
+                  "there, the same again with --id %s.",
+                  id->text, id->text);
     return false;
 }
 

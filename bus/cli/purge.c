@@ -94,7 +94,8 @@ static const char *age(int64_t ms, int64_t all_ms, char *buffer, size_t size)
 static int run(cli *c, void *untyped)
 {
     const purge_args *args = untyped;
-    char commands[48], audit[48], archives[48], processes[48];
+    char commands[DURATION_SIZE], audit[DURATION_SIZE], archives[DURATION_SIZE],
+        processes[DURATION_SIZE];
     cb_purge_counts sum = { 0 };
     cb_error e = { 0 };
 

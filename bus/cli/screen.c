@@ -175,7 +175,7 @@ static void write_line(FILE *out, const char *line, size_t length, size_t width)
             while (i + bytes < length && line[i + bytes - 1] != 'm')
                 bytes++;
         } else if (column++ < width) {
-            bytes = utf8_character(line + i, length - i);
+            bytes = utf8_length(line + i);
             bytes = bytes ? bytes : 1;
         } else {
             i += 1;

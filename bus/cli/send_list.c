@@ -1,9 +1,10 @@
 /* Commands from a file of JSON lines. */
 #include "send_list.h"
 
+#include "fail.h"
 #include "json_text.h"
 #include "jsonl.h"
-#include "suggest.h"
+#include "nearest.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -47,16 +48,14 @@ static const line_key keys[] = {
 
 static bool unknown_key(const char *name, cb_error *e)
 {
-    suggestion best = { .word = name, .length = strlen(name) };
+    nearest_word nearest = { .word = name, .length = strlen(name) };
 
     for (size_t i = 0; i < KEYS; i++)
-        suggest(&best, keys[i].name);
+        nearest_offer(&nearest, keys[i].name);
     cb_fail(e, CB_INVALID_DATA, "unknown key '%.60s'", name);
-    if (best.nearest)
-        snprintf(e->hint, sizeof e->hint, "Did you mean %s?", best.nearest);
-    else
-        snprintf(e->hint, sizeof e->hint, "The payload of a command belongs under \"data\".");
-    return false;
+    if (nearest.best)
+        return fail_hint(e, "Did you mean %s?", nearest.best);
+    return fail_hint(e, "The payload of a command belongs under \"data\".");
 }
 
 static bool take_number(const line_key *key, const char *text, cb_send *command, cb_error *e)
@@ -149,7 +148,7 @@ static bool make_room(send_list *list, cb_error *e)
     if (texts)
         list->texts = texts;
     if (!commands || !lines || !texts)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     list->room = room;
     return true;
 }
@@ -171,7 +170,7 @@ static bool check_duplicates(const send_list *list, cb_error *e)
     bool good = true;
 
     if (!sorted)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < list->n; i++) {
         if (list->commands[i].command_id)
             sorted[n++] = &list->commands[i];
@@ -230,7 +229,7 @@ bool send_list_read(const char *path, const cb_send *defaults, size_t skip, send
     OWNED(send_list) list = calloc(1, sizeof *list);
 
     if (!list)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (!jsonl_open(path, &file, e) || !read_lines(file, defaults, list, e) ||
         !check_duplicates(list, e))
         return false;

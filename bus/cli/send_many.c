@@ -1,9 +1,11 @@
 /* Sending the commands of a file, or copies of one, and saying how far that came. */
 #include "send_many.h"
 
+#include "fail.h"
 #include "json_text.h"
 #include "send_list.h"
 #include "sender.h"
+#include "text.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -52,16 +54,17 @@ static int report_partly(const sender *s, size_t total, const send_list *list, s
     cb_fail(&whole, e->code, "%zu of %zu commands are durable%s: %s", s->sent, total, doubt,
             e->message);
     if (!list)
-        snprintf(whole.hint, sizeof whole.hint, "For the rest: --count %zu.", total - s->sent);
+        fail_hint(&whole, "For the rest: --count %zu.", total - s->sent);
     else if (list->with_id == list->n)
-        snprintf(whole.hint, sizeof whole.hint,
-                 "Go on with --skip %zu. Nothing can be sent twice: every line has its command_id.",
-                 skip + s->sent);
+        fail_hint(
+            &whole,
+            "Go on with --skip %zu. Nothing can be sent twice: every line has its command_id.",
+            skip + s->sent);
     else
-        snprintf(whole.hint, sizeof whole.hint,
-                 "Go on with --skip %zu. The same file from its start would send lines without "
-                 "command_id twice; it is safe only with ids in the file.",
-                 skip + s->sent);
+        fail_hint(&whole,
+                  "Go on with --skip %zu. The same file from its start would send lines without "
+                  "command_id twice; it is safe only with ids in the file.",
+                  skip + s->sent);
     return cli_fail(s->c, &whole);
 }
 
@@ -87,12 +90,11 @@ int send_file(cli *c, const cb_send *defaults, const char *path, size_t skip, bo
     cb_error e = { 0 };
 
     if (!send_list_read(path, defaults, skip, &list, &e)) {
-        size_t used = strlen(e.hint);
-        snprintf(e.hint + used, sizeof e.hint - used, "%sNothing was sent.", used ? " " : "");
+        text_append(e.hint, sizeof e.hint, "%sNothing was sent.", *e.hint ? " " : "");
         return cli_fail(c, &e);
     }
     cb_uuid *ids = calloc(list->n + 1, sizeof *ids);
-    if (!(ids || cb_fail(&e, CB_MEMORY, "out of memory")) || !cli_connect(c, true, &e)) {
+    if (!(ids || fail_memory(&e)) || !cli_connect(c, true, &e)) {
         free(ids);
         return cli_fail(c, &e);
     }
@@ -113,8 +115,7 @@ int send_copies(cli *c, const cb_send *command, size_t total, bool print)
     json_object *array = c->json && print ? json_object_new_array() : NULL;
     sender s = { .c = c };
     cb_error e = { 0 };
-    bool good =
-        ((copies && ids) || cb_fail(&e, CB_MEMORY, "out of memory")) && cli_connect(c, true, &e);
+    bool good = ((copies && ids) || fail_memory(&e)) && cli_connect(c, true, &e);
     int code;
 
     if (good) {

@@ -17,7 +17,7 @@ static cb_outcome say(cb_context *ctx, cb_outcome outcome, double retry_seconds,
 
     if (fmt)
         vsnprintf(message, sizeof message, fmt, args); /* The arguments may point into *ctx. */
-    utf8_mend(message);
+    utf8_trim(message);
     utf8_copy(ctx->message, sizeof ctx->message, message);
     utf8_copy(ctx->code, sizeof ctx->code, code ? code : "");
     ctx->said = outcome;

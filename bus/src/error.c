@@ -17,7 +17,7 @@ bool cb_fail(cb_error *e, cb_code code, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
 
-    utf8_mend(message);
+    utf8_trim(message);
     *e = (cb_error){ .code = code };
     memcpy(e->message, message, sizeof message);
     return false;
@@ -37,7 +37,7 @@ bool cb_fail_while(cb_error *e, const char *fmt, ...)
     snprintf(message, sizeof message, "while %s: %s", doing, e->message);
     memcpy(e->message, message, sizeof e->message);
     e->message[sizeof e->message - 1] = '\0';
-    utf8_mend(e->message);
+    utf8_trim(e->message);
     return false;
 }
 

@@ -156,7 +156,7 @@ static bool scan_string(scanner *s)
             return wrong(s, "a string does not end");
         if (*s->at < 0x20)
             return wrong(s, "a control character must be escaped");
-        size_t length = utf8_length(s->at);
+        size_t length = utf8_length((const char *)s->at);
         if (length == 0)
             return wrong(s, "bytes that are no UTF-8");
         s->at += length;
@@ -260,7 +260,7 @@ static bool fail_twice(const scanner *s, const char *what, cb_error *e)
     n = n < sizeof key - 1 ? n : sizeof key - 1;
     memcpy(key, s->twice + 1, n);
     key[n] = '\0';
-    utf8_mend(key);
+    utf8_trim(key);
     cb_fail(e, CB_INVALID_DATA, "%s has a duplicate key '%s' at byte %zu", what, key,
             (size_t)(s->twice - s->start) + 1);
     return fail_hint(e, "Say it once: which of the two counts is anybody's guess.");

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* ---- a key as bytes of UTF-8, one after the other ---- */
 
 typedef struct {
     const unsigned char *at;
-    unsigned char bytes[4]; /* of an escape */
-    unsigned n, next;
+    char bytes[4]; /* of an escape */
+    size_t n, next;
 } key_reader;
 
 static unsigned hex_of(unsigned char c)
@@ -24,13 +26,8 @@ static unsigned code_unit(const unsigned char *hex)
 
 static void encode(key_reader *r, unsigned code)
 {
-    static const unsigned char marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-
     r->next = 0;
-    r->n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (unsigned i = r->n; i-- > 1; code >>= 6)
-        r->bytes[i] = (unsigned char)(0x80 | (code & 0x3F));
-    r->bytes[0] = (unsigned char)(marks[r->n] | code);
+    r->n = utf8_encode(code, r->bytes);
 }
 
 static void read_escape(key_reader *r)
@@ -57,13 +54,13 @@ static void read_escape(key_reader *r)
 static int next_byte(key_reader *r)
 {
     if (r->next < r->n)
-        return r->bytes[r->next++];
+        return (unsigned char)r->bytes[r->next++];
     if (*r->at == '"')
         return -1;
     if (*r->at != '\\')
         return *r->at++;
     read_escape(r);
-    return r->bytes[r->next++];
+    return (unsigned char)r->bytes[r->next++];
 }
 
 static key_reader reader_of(const unsigned char *key)

@@ -10,6 +10,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "look.h"
+#include "text.h"
 
 int cb_schema_version(void)
 {
@@ -137,10 +138,9 @@ bool schema_check_files(const schema_state *state, const schema_files *here, cb_
     for (size_t i = first; (i = schema_next_difference(state, here, i + 1)) < here->n;)
         more++;
     schema_fail_difference(state, here, first, &why);
-    size_t length = strlen(why.message);
     if (more > 0)
-        snprintf(why.message + length, sizeof why.message - length, "; %zu more %s", more,
-                 more == 1 ? "file differs" : "files differ");
+        text_append(why.message, sizeof why.message, "; %zu more %s", more,
+                    more == 1 ? "file differs" : "files differ");
     if (e)
         *e = why;
     return false;

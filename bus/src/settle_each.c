@@ -17,7 +17,7 @@ static bool replace(settle_run *run, void *refused, cb_error *why)
 
     snprintf(message, sizeof message, "the database refused the outcome: %s%s%.120s", why->sqlstate,
              *why->sqlstate ? ", " : "", why->message);
-    utf8_mend(message);
+    utf8_trim(message);
     instead.outcome = CB_PERMANENT;
     instead.result = NULL;
     instead.error_code = "SETTLE_REFUSED";

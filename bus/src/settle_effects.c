@@ -58,7 +58,7 @@ static void hide_values(const char *sqlstate, char *message)
 {
     char *first = strchr(message, '"'), *last = strrchr(message, '"');
 
-    if (strncmp(sqlstate, "22", 2) != 0 || !first)
+    if (!sqlstate_is_class(sqlstate, "22") || !first)
         return;
     if (first == last) /* The end of a long value was cut off. */
         *first = '\0';
@@ -76,7 +76,7 @@ static void make_permanent(cb_settlement *item, effects *wanted, const char *cod
     hide_values(why->sqlstate, why->message);
     snprintf(message, sizeof message, "%s: %s%s%.300s", what, why->sqlstate,
              *why->sqlstate ? ", " : "", why->message);
-    utf8_mend(message);
+    utf8_trim(message);
     utf8_copy(wanted->failure, sizeof wanted->failure, message);
     item->outcome = CB_PERMANENT;
     item->result = NULL;

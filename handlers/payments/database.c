@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "settings.h"
+#include "sqlstate.h"
 
 DEFINE_OWNED(PGresult, PQclear)
 
@@ -118,17 +119,10 @@ static bool await(PGconn *conn, int64_t until)
     return true;
 }
 
-/* 08, 40, 53, 55, 57: the server, another transaction, or an administrator; all of it passes. 0A: a
- * standby begins no transaction that writes; the next connection finds the primary. */
+/* 0A: a standby begins no transaction that writes; the next connection finds the primary. */
 static bool passes(const char *state)
 {
-    static const char *const classes[] = { "08", "0A", "40", "53", "55", "57" };
-
-    for (size_t i = 0; i < CB_COUNT(classes); i++) {
-        if (strncmp(state, classes[i], 2) == 0)
-            return true;
-    }
-    return false;
+    return sqlstate_passes(state) || sqlstate_is_class(state, "0A");
 }
 
 static database_result judge(const PGresult *result, char state[6])

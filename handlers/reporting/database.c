@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "settings.h"
+#include "sqlstate.h"
 
 DEFINE_OWNED(PGconn, PQfinish)
 
@@ -22,8 +23,8 @@ static cb_outcome refuse(cb_context *ctx, const PGresult *result)
     if (!state)
         return cb_transient(ctx, "DATABASE_LOST", "the database did not answer");
     /* 22: data exceptions. 42: no such table or no right; for both a person has to do something. */
-    if (strncmp(state, "22", 2) == 0 || strncmp(state, "42", 2) == 0 ||
-        strncmp(state, "3F", 2) == 0)
+    if (sqlstate_is_class(state, "22") || sqlstate_is_class(state, "42") ||
+        sqlstate_is_class(state, "3F"))
         return cb_permanent(ctx, "DATABASE_REFUSED",
                             "SQLSTATE %s: was it migrated with --set reporting?", state);
     return cb_transient(ctx, "DATABASE_FAILED", "SQLSTATE %s", state);

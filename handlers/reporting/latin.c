@@ -1,27 +1,9 @@
 /* UTF-8 as the fonts that every PDF reader brings can show it. */
 #include "latin.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
-static bool is_continuation(unsigned char byte)
-{
-    return (byte & 0xC0) == 0x80;
-}
-
-/* One character; *text moves on by at least one byte, whatever stands there. */
-static uint32_t next_character(const char **text)
-{
-    unsigned char first = (unsigned char)*(*text)++;
-    uint32_t character = first < 0x80   ? first
-                         : first < 0xE0 ? first & 0x1F
-                         : first < 0xF0 ? first & 0x0F
-                                        : first & 0x07;
-
-    while (first >= 0x80 && is_continuation((unsigned char)**text))
-        character = character << 6 | ((unsigned char)*(*text)++ & 0x3F);
-    return character;
-}
+#include "utf8.h"
 
 static char letter_of(uint32_t character)
 {
@@ -36,8 +18,12 @@ const char *latin_of(const char *utf8, char *out, size_t size)
 {
     size_t n = 0;
 
-    while (*utf8 && n + 1 < size)
-        out[n++] = letter_of(next_character(&utf8));
+    while (*utf8 && n + 1 < size) {
+        uint32_t character = 0; /* malformed: becomes ? */
+        size_t length = utf8_decode(utf8, &character);
+        out[n++] = letter_of(character);
+        utf8 += length ? length : 1;
+    }
     out[n] = '\0';
     return out;
 }

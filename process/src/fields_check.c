@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fields_types.h"
+#include "utf8.h"
 
 static bool names_are_sound(const char *const *names)
 {
@@ -14,7 +15,7 @@ static bool names_are_sound(const char *const *names)
             if (strcmp(names[i], names[k]) == 0)
                 return false;
         }
-        if (!names[i][0] || !field_text_is_utf8(names[i]))
+        if (!names[i][0] || !utf8_is_valid(names[i]))
             return false;
     }
     return true;
@@ -68,7 +69,7 @@ static bool list_is_sound(const cb_fields *fields, const cb_field *field, cb_err
 
 static bool field_is_sound(const cb_fields *fields, const cb_field *field, cb_error *e)
 {
-    if (!field->name || !field->name[0] || !field_text_is_utf8(field->name))
+    if (!field->name || !field->name[0] || !utf8_is_valid(field->name))
         return cb_fail(e, CB_MISUSE, "field %zu of %.100s has no name",
                        (size_t)(field - fields->fields) + 1, fields->name);
     if (!type_is_sound(fields, field, e) ||

@@ -3,6 +3,7 @@
 #include <json-c/linkhash.h>
 #include <string.h>
 
+#include "fail.h"
 #include "fields_types.h"
 
 const cb_field *field_named(const cb_fields *fields, const char *name)
@@ -126,7 +127,7 @@ bool cb_fields_read(const cb_fields *fields, void *record, json_object *from, js
     void *draft = cb_fields_new(fields);
 
     if (!draft)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     bool ok = read_draft(&at, fields, from, false, draft, e);
     for (size_t i = 0; ok && i < fields->n_fields; i++) {
         const cb_field *field = &fields->fields[i];
@@ -161,7 +162,7 @@ bool cb_fields_patch(const cb_fields *fields, void *record, json_object *patch, 
         return true;
     if (!draft || !copy_parted(fields, patch, draft, record)) {
         cb_fields_free(fields, draft);
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     }
     bool ok = read_draft(&at, fields, patch, true, draft, e);
     if (ok) {

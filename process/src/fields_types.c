@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 const char field_no_memory[] = "could not be kept: out of memory";
 
 const char *field_string(const char *text, json_object **ret)
@@ -245,7 +247,7 @@ static const char *write_text(field_place *at, const void *member, json_object *
     (void)at;
     if (!text)
         return NULL;
-    return field_text_is_utf8(text) ? field_string(text, ret) : "is not UTF-8";
+    return utf8_is_valid(text) ? field_string(text, ret) : "is not UTF-8";
 }
 
 static const char *read_text(field_place *at, json_object *value, void *member)
@@ -253,7 +255,7 @@ static const char *read_text(field_place *at, json_object *value, void *member)
     const char *text = field_text_of(value);
 
     (void)at;
-    if (value && (!text || !field_text_is_utf8(text)))
+    if (value && (!text || !utf8_is_valid(text)))
         return "must be text or null";
     return cb_text_set(member, text) ? NULL : field_no_memory;
 }
@@ -302,7 +304,7 @@ static bool is_sound(json_object *value, int depth)
     case json_type_double:
         return fits(json_object_get_double(value));
     case json_type_string:
-        return field_text_of(value) && field_text_is_utf8(field_text_of(value));
+        return field_text_of(value) && utf8_is_valid(field_text_of(value));
     case json_type_array:
         for (size_t i = 0; i < json_object_array_length(value); i++) {
             if (!is_sound(json_object_array_get_idx(value, i), depth + 1))
@@ -312,7 +314,7 @@ static bool is_sound(json_object *value, int depth)
     case json_type_object: {
         json_object_object_foreach(value, key, member)
         {
-            if (!field_text_is_utf8(key) || !is_sound(member, depth + 1))
+            if (!utf8_is_valid(key) || !is_sound(member, depth + 1))
                 return false;
         }
         return true;

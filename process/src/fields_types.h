@@ -113,9 +113,5 @@ const char *field_decimal_read(field_place *at, json_object *value, void *member
 const char *field_string(const char *text, json_object **ret);
 /* The text of a JSON string; NULL when it is none or holds a NUL. */
 const char *field_text_of(json_object *value);
-/* Well-formed UTF-8: what the database takes. */
-bool field_text_is_utf8(const char *text);
-/* Puts a question mark for each byte that is not. */
-void field_text_mend(char *text);
 
 #endif

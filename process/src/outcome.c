@@ -4,23 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fields_types.h"
 #include "json_build.h"
 #include "process_run.h"
+#include "utf8.h"
 
 enum {
     LONGEST_ERROR = 1000
 };
-
-/* Never cut within a character of UTF-8. */
-static void cut_at_character(char *text, size_t length)
-{
-    while (length > 0 && ((unsigned char)text[length - 1] & 0xc0) == 0x80)
-        length--;
-    if (length > 0 && ((unsigned char)text[length - 1] & 0x80))
-        length--;
-    text[length] = 0;
-}
 
 static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list args)
     CB_PRINTF(3, 0);
@@ -29,13 +19,12 @@ static void vfail_text(cb_process *p, const char *code, const char *fmt, va_list
 {
     char text[LONGEST_ERROR + 1];
 
-    int n = vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the texts we replace */
-    if (n >= (int)sizeof text)
-        cut_at_character(text, sizeof text - 1);
-    field_text_mend(text); /* in whatever encoding the code got it */
+    vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the texts we replace */
+    utf8_trim(text);
+    utf8_repair(text); /* in whatever encoding the code got it */
     char *code_copy = strdup(code);
     if (code_copy)
-        field_text_mend(code_copy);
+        utf8_repair(code_copy);
     free(p->outcome.error_code);
     p->outcome.error_code = code_copy;
     record_set_text(&p->outcome.error_message, text);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fields_types.h"
 #include "json_build.h"
 #include "process_run.h"
+#include "utf8.h"
 
 enum {
     MOST_UNSETTLED = 1000 /* records of local steps that are not durable yet */
@@ -189,7 +189,7 @@ bool call_is_in_order(cb_process *p, const char *name)
 
 static bool is_named(cb_process *p, const char *name)
 {
-    if (!name || !*name || strlen(name) > 200 || !field_text_is_utf8(name)) {
+    if (!name || !*name || strlen(name) > 200 || !utf8_is_valid(name)) {
         run_park(p, PARKED_PERMANENT_FAILURE, "invalid name '%.50s…': use 1 to 200 bytes of UTF-8",
                  name ? name : "");
         return false;

@@ -101,7 +101,7 @@ test_negative_attempts_timeouts_and_delays_are_refused() {
     says '--max-attempts must be a whole number from 1 to 1000'
     exits 2 send fx BookFx --max-attempts=0
     exits 2 send fx BookFx --delay -5s
-    says 'no duration'
+    says "--delay: invalid duration '-5s'; use 500ms, 30s, 5m, 2h or 30d"
     exits 2 send fx BookFx --timeout 0s
     says '--timeout must be 1s to 1d'
     exits 2 send fx BookFx --timeout 1500ms

@@ -84,7 +84,7 @@ test_an_unknown_variable_is_warned_of() {
     in_copy
     replace "$ratelimited" 's/COMMANDBUS_DOMAINS_FX_FLEET_LIMIT/COMMANDBUS_DOMAINS_FX_FLEETLIMIT/'
     limits fx >/dev/null
-    grep -q 'ratelimited-worker: .*COMMANDBUS_DOMAINS_FX_FLEETLIMIT is no key of ours' "$work/warnings" || fail "$(cat "$work/warnings")"
+    grep -q 'ratelimited-worker: .*ignored unknown setting COMMANDBUS_DOMAINS_FX_FLEETLIMIT' "$work/warnings" || fail "$(cat "$work/warnings")"
 }
 
 # refuses CODE TEXT ARGUMENTS...

@@ -162,7 +162,7 @@ test_probes_ask_what_the_worker_serves_where_it_listens() {
 
 is_known() {
     ! env -i "$1=1" "$COMMANDBUS_WORKER_BIN" --config-dir "$tree/config" --profile multipurpose-worker --check-config 2>&1 |
-        grep -q "$1 is no key of ours"
+        grep -q "unknown setting $1"
 }
 
 # Comments too: they are there to be copied.

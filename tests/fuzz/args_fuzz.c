@@ -7,7 +7,6 @@
 #include <commandbus/uuid.h>
 
 #include "args.h"
-#include "suggest.h"
 #include "utf8.h"
 
 typedef struct {
@@ -42,7 +41,7 @@ static const arg_spec table[] = {
 
 static bool is_text(const char *text)
 {
-    return !text || (*text && utf8_is_valid(text, strlen(text)));
+    return !text || (*text && utf8_is_valid(text));
 }
 
 /* An interval of ours, or a date in front: whatever follows is for the database to judge. */

@@ -13,9 +13,9 @@
 #include <commandbus/run.h>
 #include <json-c/json.h>
 
-#include "fields_types.h"
 #include "json.h"
 #include "record.h"
+#include "utf8.h"
 
 typedef struct {
     int64_t count;
@@ -226,7 +226,7 @@ static bool is_json(const char *text)
 
 static bool is_row(const cb_process_row *row)
 {
-    return (!row->error_code || field_text_is_utf8(row->error_code)) &&
+    return (!row->error_code || utf8_is_valid(row->error_code)) &&
            (!row->leaving || is_json(row->leaving)) && is_json(row->state) &&
            is_json(row->initial_state) && is_json(row->history) && is_json(row->inbox);
 }

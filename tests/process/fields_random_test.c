@@ -3,6 +3,7 @@
 #include "database.h"
 #include "fields_support.h"
 #include "seed.h"
+#include "utf8.h"
 
 static unsigned seed;
 
@@ -22,21 +23,7 @@ static char *append_character(char *at)
 
     if (c == 0 || (c >= 0xD800 && c <= 0xDFFF))
         c = '"';
-    if (c < 0x80) {
-        *at++ = (char)c;
-    } else if (c < 0x800) {
-        *at++ = (char)(0xC0 | c >> 6);
-    } else if (c < 0x10000) {
-        *at++ = (char)(0xE0 | c >> 12);
-        *at++ = (char)(0x80 | (c >> 6 & 0x3F));
-    } else {
-        *at++ = (char)(0xF0 | c >> 18);
-        *at++ = (char)(0x80 | (c >> 12 & 0x3F));
-        *at++ = (char)(0x80 | (c >> 6 & 0x3F));
-    }
-    if (c >= 0x80)
-        *at++ = (char)(0x80 | (c & 0x3F));
-    return at;
+    return at + utf8_encode(c, at);
 }
 
 static void random_text(char text[84])

@@ -7,21 +7,20 @@ TestSuite(errors, .init = folder_open, .fini = folder_close);
 
 Test(errors, name_file_line_and_the_nearest_key)
 {
-    refused_file("bad.cfg:3: domains.fx.concurent-messages is no key of ours: did you mean "
+    refused_file("bad.cfg:3: unknown key 'domains.fx.concurent-messages'; did you mean "
                  "concurrent-messages?",
                  "domains = {\n  fx = {\n    concurent-messages = 2;\n  };\n};\n");
-    refused_file("bad.cfg:1: domain is no key of ours: did you mean domains?", "domain = { };");
-    refused_file("bad.cfg:2: http.prot is no key of ours: did you mean port?",
+    refused_file("bad.cfg:1: unknown key 'domain'; did you mean domains?", "domain = { };");
+    refused_file("bad.cfg:2: unknown key 'http.prot'; did you mean port?",
                  "http = {\nprot = 1; };");
-    refused_file("concurrent_messages is no key of ours: did you mean concurrent-messages?",
+    refused_file("concurrent_messages'; did you mean concurrent-messages?",
                  "domains = { fx = { concurrent_messages = 2; }; };");
 }
 
 Test(errors, list_the_keys_when_none_is_near)
 {
-    refused_file("log.zzzzzz is no key of ours: there are level, format",
-                 "log = { zzzzzz = true; };");
-    refused_file("there are database, features, domains", "zzzzzz = 1;");
+    refused_file("unknown key 'log.zzzzzz'; use one of level, format", "log = { zzzzzz = true; };");
+    refused_file("use one of database, features, domains", "zzzzzz = 1;");
 }
 
 Test(errors, of_wrong_types_say_the_right_one)
@@ -68,7 +67,7 @@ Test(errors, of_ranges_name_them)
         { "domains.fx.handler-timeout=0", "it must be 1s to 1d" },
         { "domains.fx.handler-timeout=1500ms", "it must be whole seconds" },
         { "domains.fx.retry-backoff=[10, 31d]", "it must be 0s to 30d" },
-        { "domains.fx.retry-backoff=10,,20", "write 500ms" },
+        { "domains.fx.retry-backoff=10,,20", "invalid duration; use 500ms" },
         { "domains.fx.handlers=", "one name at least" },
         { "domains.fx.handlers=../../evil", "a handler set is named by" },
         { "domains.fx.handlers=my-set", "a handler set is named by" },
@@ -97,24 +96,25 @@ Test(errors, of_ranges_name_them)
 
 Test(errors, ask_for_a_unit_where_a_bare_number_could_mean_anything)
 {
-    refused("--set: domains.fx.poll-interval is 5: add a unit",
+    refused("--set: domains.fx.poll-interval is 5: invalid duration; add a unit",
             .set = { "domains.fx.poll-interval=5" });
-    refused_file("worker.kill-grace is 30: add a unit", "worker = { kill-grace = 30; };");
+    refused_file("worker.kill-grace is 30: invalid duration; add a unit",
+                 "worker = { kill-grace = 30; };");
 }
 
 Test(errors, of_set_say_how_to_write_it)
 {
     refused("write path=value", .set = { "http.port" });
-    refused("--set: http.prot is no key of ours: did you mean port?", .set = { "http.prot=1" });
-    refused("--set: htp.port is no key of ours: did you mean http?", .set = { "htp.port=1" });
-    refused("--set: domains.fx is no key of ours", .set = { "domains.fx=1" });
-    refused("--set: domains.enabled is no key of ours", .set = { "domains.enabled=true" });
-    refused("--set: http.a.port is no key of ours: did you mean http.port?",
+    refused("--set: unknown key 'http.prot'; did you mean port?", .set = { "http.prot=1" });
+    refused("--set: unknown key 'htp.port'; did you mean http?", .set = { "htp.port=1" });
+    refused("--set: unknown key 'domains.fx'", .set = { "domains.fx=1" });
+    refused("--set: unknown key 'domains.enabled'", .set = { "domains.enabled=true" });
+    refused("--set: unknown key 'http.a.port'; did you mean http.port?",
             .set = { "http.a.port=1" });
-    refused("is no key of ours", .set = { "=1" });
-    refused("is no key of ours", .set = { ".=1" });
-    refused("is no key of ours", .set = { "..=1" });
-    refused("domains..enabled is no key of ours: did you mean domains.<d>.enabled?",
+    refused("unknown key", .set = { "=1" });
+    refused("unknown key", .set = { ".=1" });
+    refused("unknown key", .set = { "..=1" });
+    refused("unknown key 'domains..enabled'; did you mean domains.<d>.enabled?",
             .set = { "domains..enabled=true" });
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api_watch.h"
+#include "fail.h"
 
 enum {
     THREADS = 4,
@@ -161,7 +162,7 @@ static bool open_types(api *a, cb_error *e)
         n += a->options.modules[i]->n_processes;
     a->type_list = calloc(n + 1, sizeof *a->type_list);
     if (!a->type_list)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < a->options.n_modules; i++) {
         for (size_t k = 0; k < a->options.modules[i]->n_processes; k++)
             a->type_list[used++] = a->options.modules[i]->processes[k];
@@ -197,7 +198,7 @@ bool api_open(const api_options *options, api **ret, cb_error *e)
     api *raw = calloc(1, sizeof *raw);
 
     if (!raw)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     raw->options = *options;
     raw->last = &raw->first;
     pthread_mutex_init(&raw->lock, NULL);

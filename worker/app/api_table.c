@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "api_respond.h"
+#include "fail.h"
 #include "http_route.h"
-#include "misuse.h"
+#include "text.h"
 
 struct api_table {
     const cb_route **routes;
@@ -64,15 +65,15 @@ static const cb_module own = { .name = "worker", .routes = &api_respond_route, .
 static bool add(api_table *table, const cb_module *module, const cb_route *route, cb_error *e)
 {
     if (http_route_find(route->path))
-        return misuse(e, "Give it another path.",
-                      "set '%s' has a route %s, where the worker answers", module->name,
-                      route->path);
+        return fail_misuse(e, "Give it another path.",
+                           "set '%s' has a route %s, where the worker answers", module->name,
+                           route->path);
     for (size_t i = 0; i < table->n; i++) {
         const cb_route *other = table->routes[i];
         if (strcmp(other->method, route->method) == 0 && overlaps(other->path, route->path))
-            return misuse(e, "Give one of them another path, or load one of the sets only.",
-                          "two routes for %s %.100s (set '%s') and %.100s", route->method,
-                          route->path, module->name, other->path);
+            return fail_misuse(e, "Give one of them another path, or load one of the sets only.",
+                               "two routes for %s %.100s (set '%s') and %.100s", route->method,
+                               route->path, module->name, other->path);
     }
     table->routes[table->n++] = route;
     return true;
@@ -86,7 +87,7 @@ bool api_table_open(const cb_module *const *modules, size_t n, api_table **ret, 
     for (size_t i = 0; i < n; i++)
         most += modules[i]->n_routes;
     if (!table || !(table->routes = calloc(most, sizeof *table->routes)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < own.n_routes; i++) {
         if (!add(table, &own, &own.routes[i], e))
             return false;
@@ -117,8 +118,6 @@ bool api_table_needs_token(const cb_route *route)
 const cb_route *api_table_find(const api_table *table, const char *method, const char *path,
                                api_parts *parts, char *allowed, size_t size)
 {
-    size_t used = 0;
-
     allowed[0] = '\0';
     for (size_t i = 0; i < table->n; i++) {
         const cb_route *route = table->routes[i];
@@ -126,9 +125,7 @@ const cb_route *api_table_find(const api_table *table, const char *method, const
             continue;
         if (strcmp(route->method, method) == 0)
             return route;
-        if (used < size)
-            used += (size_t)snprintf(allowed + used, size - used, "%s%s", used ? ", " : "",
-                                     route->method);
+        text_append(allowed, size, "%s%s", *allowed ? ", " : "", route->method);
     }
     return NULL;
 }

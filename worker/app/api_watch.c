@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fail.h"
+
 enum {
     AGAIN_MS = 1000, /* a route may go on with another statement */
     STACK_BYTES = 256 * 1024
@@ -129,7 +131,7 @@ bool api_watch_open(size_t n, api_watch **ret, cb_error *e)
     pthread_condattr_t monotonic;
 
     if (!raw)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     raw->n = n;
     raw->hurry_ms = INT64_MAX;
     pthread_mutex_init(&raw->lock, NULL);
@@ -140,7 +142,7 @@ bool api_watch_open(size_t n, api_watch **ret, cb_error *e)
     OWNED(api_watch) w = raw;
     w->turns = calloc(n, sizeof *w->turns);
     if (!w->turns)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (!start_thread(w, e))
         return false;
     *ret = api_watch_take(&w);

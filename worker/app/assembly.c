@@ -1,12 +1,12 @@
 /* Putting a worker together. */
 #include "assembly.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config_store.h"
+#include "fail.h"
 
 /* Loads a set with the settings that are said for it: handlers.<set>.<key>. */
 static bool load_configured(const config *c, const char *name, cb_set **ret, cb_error *e)
@@ -16,7 +16,7 @@ static bool load_configured(const config *c, const char *name, cb_set **ret, cb_
     size_t length = strlen(name);
 
     if (!settings)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < c->n_set_values; i++) {
         const config_set_value *v = &c->set_values[i];
         if (strncmp(v->name, name, length) == 0 && v->name[length] == '.')
@@ -96,16 +96,14 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
     a->settings = calloc(c->n_processes + 2, sizeof *a->settings);
     return (a->sets && a->loaded && a->modules && a->domains && a->fleet_limits && a->sends_to &&
             a->routes && a->settings) ||
-           cb_fail(e, CB_MEMORY, "out of memory");
+           fail_memory(e);
 }
 
 /* As PostgreSQL reads it; NULL for 0, which keeps for ever. */
-static const char *interval(double seconds, char text[ASSEMBLY_INTERVAL])
+static const char *interval(double seconds, char text[DURATION_SIZE])
 {
-    if (seconds <= 0)
-        return NULL;
-    snprintf(text, ASSEMBLY_INTERVAL, "%" PRId64 " seconds", (int64_t)(seconds + 0.5));
-    return text;
+    return seconds > 0 ? duration_interval((int64_t)(seconds * 1000 + 0.5), text, DURATION_SIZE)
+                       : NULL;
 }
 
 /* 0 asks the library for its default. Who configures 0 wants no time at all, and this rounds to it. */

@@ -6,8 +6,7 @@
 #include <commandbus/worker.h>
 
 #include "config.h"
-
-#define ASSEMBLY_INTERVAL 40
+#include "duration.h"
 
 typedef struct {
     cb_worker_options worker; /* points into the rest of this struct and into the configuration */
@@ -22,8 +21,8 @@ typedef struct {
     cb_step_route *routes;     /* of every step that is configured */
     cb_type_setting *settings; /* of process types */
     size_t n_settings;
-    char keep_commands[ASSEMBLY_INTERVAL], keep_audit[ASSEMBLY_INTERVAL],
-        keep_archives[ASSEMBLY_INTERVAL], keep_processes[ASSEMBLY_INTERVAL];
+    char keep_commands[DURATION_SIZE], keep_audit[DURATION_SIZE], keep_archives[DURATION_SIZE],
+        keep_processes[DURATION_SIZE];
 } assembly;
 
 /* Loads the sets of every enabled domain, of which a checked configuration has at least one. With

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fail.h"
 #include "http_api.h"
 #include "http_guard.h"
 #include "http_listen.h"
@@ -224,7 +225,7 @@ static bool metrics(void *arg, char **ret, cb_error *e)
             free(text);
     }
     free(first);
-    return (out && *ret) || cb_fail(e, CB_MEMORY, "out of memory");
+    return (out && *ret) || fail_memory(e);
 }
 
 /* ---- start and end ---- */
@@ -286,7 +287,7 @@ bool http_open(const http_options *options, http **ret, cb_error *e)
 
     if (!raw) {
         api_free(options->api);
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     }
     pthread_mutex_init(&raw->lock, NULL);
     open_condition(&raw->answered);

@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "fail.h"
+
 enum {
     SHARE = 4,             /* an address with more than a quarter of the room gives first */
     TELL_AGAIN_MS = 60000, /* a siege is one line a minute */
@@ -309,7 +311,7 @@ bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_err
     pthread_condattr_t monotonic;
 
     if (!raw)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     raw->options = *options;
     raw->most_ms = (int64_t)(options->seconds * 1000);
     raw->wake_ms = INT64_MAX;

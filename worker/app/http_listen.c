@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "misuse.h"
+#include "fail.h"
 
 /* What is wrong, and another of which setting may help. */
 static const struct {
@@ -39,8 +39,8 @@ static bool fail_listening(cb_error *e, const char *host, const http_port *port,
             snprintf(hint, sizeof hint, "%s Choose another %s%s.", hints[i].problem,
                      hints[i].setting ? hints[i].setting : port->key, hints[i].remark);
     }
-    return misuse(e, hint, "cannot listen on http.bind '%s', %s %d: %s", host, port->key,
-                  port->number, strerror(reason));
+    return fail_misuse(e, hint, "cannot listen on http.bind '%s', %s %d: %s", host, port->key,
+                       port->number, strerror(reason));
 }
 
 static bool name_of(int fd, char address[HTTP_ADDRESS_MOST])
@@ -80,10 +80,11 @@ bool http_listen(const char *host, const http_port *port, int *ret, char address
 
     snprintf(service, sizeof service, "%d", port->number);
     if (!*host || getaddrinfo(host, service, &wanted, &where) != 0)
-        return misuse(e,
-                      "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "
-                      ":: for everybody.",
-                      "http.bind '%.100s' is no address", host);
+        return fail_misuse(
+            e,
+            "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "
+            ":: for everybody.",
+            "http.bind '%.100s' is no address", host);
     int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool fine = fd >= 0 && open_socket(where, fd) && name_of(fd, address);
     int reason = errno;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "misuse.h"
+#include "fail.h"
 
 static const char blanks[] = " \t\r\n";
 
@@ -45,15 +45,15 @@ bool http_token_read(const char *key, const char *file, char **ret, cb_error *e)
     size_t n = 0;
 
     if (!read_file(file, text, sizeof text - 1, &n))
-        return misuse(e, advice, "cannot read %s '%s': %s", key, file, strerror(errno));
+        return fail_misuse(e, advice, "cannot read %s '%s': %s", key, file, strerror(errno));
     while (n > 0 && strchr(blanks, text[n - 1]))
         n--;
     text[n] = '\0';
     const char *token = text + strspn(text, blanks);
     if (n > 1024 || strlen(text) != n || !is_token(token))
-        return misuse(e, advice, "%s '%s' holds no token", key, file);
+        return fail_misuse(e, advice, "%s '%s' holds no token", key, file);
     *ret = strdup(token);
-    return *ret || cb_fail(e, CB_MEMORY, "out of memory");
+    return *ret || fail_memory(e);
 }
 
 bool http_token_matches(const char *token, const char *authorization)

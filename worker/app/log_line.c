@@ -8,14 +8,20 @@
 #include <string.h>
 #include <time.h>
 
+#include "json_escape.h"
+#include "utf8.h"
+
 static const char ellipsis[] = "\u2026";
 static const char replacement[] = "\uFFFD"; /* for what is no UTF-8 */
 
-/* Characters that could break or turn around a line in somebody's terminal or viewer. */
+/* Characters beside those of ASCII that could break or turn around a line in somebody's terminal or viewer. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {
-    { 0x00, 0x1F }, { 0x7F, 0x9F }, { 0x2028, 0x202E }, { 0x2066, 0x2069 }, { 0xFEFF, 0xFEFF },
+    { 0x80, 0x9F },
+    { 0x2028, 0x202E },
+    { 0x2066, 0x2069 },
+    { 0xFEFF, 0xFEFF },
 };
 
 static bool is_hidden(uint32_t character)
@@ -27,41 +33,12 @@ static bool is_hidden(uint32_t character)
     return false;
 }
 
-/* Reads the character at `s` and returns how many bytes it has; 0 when it is malformed. A NUL does not
- * continue a character, so this never reads past the end. */
-static size_t decode(const unsigned char *s, uint32_t *ret)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t n = s[0] < 0x80         ? 1
-               : s[0] >> 5 == 0x6  ? 2
-               : s[0] >> 4 == 0xE  ? 3
-               : s[0] >> 3 == 0x1E ? 4
-                                   : 0;
-
-    if (n <= 1) {
-        *ret = s[0];
-        return n;
-    }
-    uint32_t character = s[0] & (0x7Fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-        character = character << 6 | (s[i] & 0x3Fu);
-    }
-    *ret = character;
-    bool surrogate = character >= 0xD800 && character <= 0xDFFF;
-    return character < least[n] || character > 0x10FFFF || surrogate ? 0 : n;
-}
-
 /* Writes the character at *at, escaped, into `out` (which has 8 bytes) and moves *at behind it.
  * logfmt and JSON need the same escapes. */
 static size_t escape(const char **at, char *out)
 {
-    static const char short_forms[][2] = {
-        { '"', '"' }, { '\\', '\\' }, { '\n', 'n' }, { '\r', 'r' }, { '\t', 't' },
-    };
     uint32_t character = 0;
-    size_t n = decode((const unsigned char *)*at, &character);
+    size_t n = utf8_decode(*at, &character);
 
     if (n == 0) {
         ++*at;
@@ -70,13 +47,9 @@ static size_t escape(const char **at, char *out)
     }
     const char *start = *at;
     *at += n;
-    for (size_t i = 0; i < sizeof short_forms / sizeof *short_forms; i++) {
-        if (character == (unsigned char)short_forms[i][0]) {
-            out[0] = '\\';
-            out[1] = short_forms[i][1];
-            return 2;
-        }
-    }
+    size_t escaped = n == 1 ? json_escape((unsigned char)*start, out) : 0;
+    if (escaped)
+        return escaped;
     if (is_hidden(character))
         return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)(character & 0xFFFF));
     memcpy(out, start, n);

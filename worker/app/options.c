@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config_nearest.h"
-#include "misuse.h"
+#include "fail.h"
+#include "nearest.h"
 
 typedef enum {
     OPTION_FLAG, /* bool */
@@ -59,15 +59,15 @@ static const option *find(const char *word, const char **value)
 
 static bool fail_unknown(const char *word, cb_error *e)
 {
-    nearest_word nearest = { .word = word };
+    nearest_word nearest = { .word = word, .length = strcspn(word, "=") };
     char hint[128];
 
     if (word[0] != '-')
-        return misuse(e, see_help, "unexpected argument '%.100s'", word);
+        return fail_misuse(e, see_help, "unexpected argument '%.100s'", word);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         nearest_offer(&nearest, known[i].name);
     snprintf(hint, sizeof hint, "Did you mean %s? %s", nearest.best ? nearest.best : "", see_help);
-    return misuse(e, nearest.best ? hint : see_help, "unknown option '%.100s'", word);
+    return fail_misuse(e, nearest.best ? hint : see_help, "unknown option '%.100s'", word);
 }
 
 static bool keep_text(options *o, const option *is, const char *value, cb_error *e)
@@ -75,7 +75,7 @@ static bool keep_text(options *o, const option *is, const char *value, cb_error 
     const char **field = (const char **)(void *)((char *)o + is->at);
 
     if (*field)
-        return misuse(e, see_help, "%s is there twice", is->name);
+        return fail_misuse(e, see_help, "%s is there twice", is->name);
     *field = value;
     return true;
 }
@@ -84,7 +84,7 @@ static bool keep_text(options *o, const option *is, const char *value, cb_error 
 static bool keep_replay(options *o, const char *value, char ***word, cb_error *e)
 {
     if (o->replay)
-        return misuse(e, see_help, "--replay is there twice");
+        return fail_misuse(e, see_help, "--replay is there twice");
     if (!value && **word && ***word != '-')
         value = *(*word)++;
     o->replay = true;
@@ -103,7 +103,7 @@ static bool take(char ***word, options *o, cb_error *e)
     ++*word;
     if (is->kind == OPTION_FLAG) {
         if (value)
-            return misuse(e, see_help, "%s takes no value", is->name);
+            return fail_misuse(e, see_help, "%s takes no value", is->name);
         *(bool *)((char *)o + is->at) = true;
         return true;
     }
@@ -112,7 +112,7 @@ static bool take(char ***word, options *o, cb_error *e)
     if (!value)
         value = **word ? *(*word)++ : NULL;
     if (!value)
-        return misuse(e, see_help, "%s needs a value: %s", is->name, is->value);
+        return fail_misuse(e, see_help, "%s needs a value: %s", is->name, is->value);
     if (is->kind == OPTION_TEXT)
         return keep_text(o, is, value, e);
     o->settings[o->n_settings++] = value;
@@ -123,17 +123,17 @@ static bool take(char ***word, options *o, cb_error *e)
 static bool check(const options *o, cb_error *e)
 {
     if (o->json && !o->check_config && !o->replay)
-        return misuse(e, see_help, "--json goes with --check-config or --replay");
+        return fail_misuse(e, see_help, "--json goes with --check-config or --replay");
     if (o->replay && o->check_config)
-        return misuse(e, see_help, "--replay and --check-config are two things to do");
+        return fail_misuse(e, see_help, "--replay and --check-config are two things to do");
     if ((o->replay_all || o->replay_type) && !o->replay)
-        return misuse(e, see_help, "%s goes with --replay",
-                      o->replay_all ? "--all-running" : "--type");
+        return fail_misuse(e, see_help, "%s goes with --replay",
+                           o->replay_all ? "--all-running" : "--type");
     if (o->replay && !o->replay_id == !o->replay_all)
-        return misuse(e, see_help, "--replay needs the id of a process or --all-running%s",
-                      o->replay_id ? ", and not both" : "");
+        return fail_misuse(e, see_help, "--replay needs the id of a process or --all-running%s",
+                           o->replay_id ? ", and not both" : "");
     if (o->replay_type && !o->replay_all)
-        return misuse(e, see_help, "--type goes with --all-running");
+        return fail_misuse(e, see_help, "--type goes with --all-running");
     return true;
 }
 
@@ -141,7 +141,7 @@ bool options_parse(int argc, char **argv, options *ret, cb_error *e)
 {
     *ret = (options){ .settings = calloc((size_t)argc + 1, sizeof *ret->settings) };
     if (!ret->settings)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (char **word = argv + (argc > 0); *word;) {
         if (!take(&word, ret, e))
             return false;

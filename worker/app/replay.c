@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "assembly.h"
-#include "config_nearest.h"
-#include "misuse.h"
+#include "fail.h"
+#include "nearest.h"
 #include "replay_report.h"
 
 enum {
@@ -36,7 +36,7 @@ static bool open_types(replaying *r, cb_error *e)
         room += cb_set_module(r->parts.sets[i])->n_processes;
     r->listed = calloc(room, sizeof *r->listed);
     if (!r->listed)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < r->parts.n_sets; i++) {
         const cb_module *set = cb_set_module(r->parts.sets[i]);
         for (size_t k = 0; k < set->n_processes; k++)
@@ -44,8 +44,8 @@ static bool open_types(replaying *r, cb_error *e)
     }
     /* Nothing to compare with is no reason to say that all is well. */
     if (n == 0)
-        return misuse(e, "Set domains.<d>.handlers, or --profile, as the workers have it.",
-                      "no handler set of this configuration has a process type");
+        return fail_misuse(e, "Set domains.<d>.handlers, or --profile, as the workers have it.",
+                           "no handler set of this configuration has a process type");
     const cb_worker_options *w = &r->parts.worker;
     return cb_process_types_open(r->listed, n, w->routes, w->n_routes, w->settings, w->n_settings,
                                  &r->types, e);
@@ -66,7 +66,7 @@ static const cb_process_kind *find_kind(const replaying *r, const char *process_
 static bool check_type(const replaying *r, cb_error *e)
 {
     const char *type = r->request->process_type;
-    nearest_word nearest = { .word = type };
+    nearest_word nearest = { .word = type, .length = type ? strlen(type) : 0 };
     char hint[200] = "";
 
     if (!type || find_kind(r, type))
@@ -75,7 +75,7 @@ static bool check_type(const replaying *r, cb_error *e)
         nearest_offer(&nearest, cb_process_types_kinds(r->types)[i].process_type);
     if (nearest.best)
         snprintf(hint, sizeof hint, "Did you mean %s?", nearest.best);
-    return misuse(e, hint, "this program has no process type '%.100s'", type);
+    return fail_misuse(e, hint, "this program has no process type '%.100s'", type);
 }
 
 static bool start(replaying *r, const config *c, cb_error *e)
@@ -129,17 +129,18 @@ static bool replay_one(replaying *r, cb_error *e)
     /* Who asks about one process wants an answer. */
     const cb_process_row *row = cb_process_claim_at(read, 0);
     if (r->report.unknown)
-        return misuse(e, "Use the configuration of the workers that run it.",
-                      "process %s is of type '%.100s', which this program does not have", id,
-                      row->process_type);
+        return fail_misuse(e, "Use the configuration of the workers that run it.",
+                           "process %s is of type '%.100s', which this program does not have", id,
+                           row->process_type);
     if (r->report.too_large)
-        return misuse(e, "No worker loads it either: commandbus process show tells what to do.",
-                      "process %s holds %lld bytes, more than content_limit of its domain", id,
-                      (long long)row->too_large);
+        return fail_misuse(e,
+                           "No worker loads it either: commandbus process show tells what to do.",
+                           "process %s holds %lld bytes, more than content_limit of its domain", id,
+                           (long long)row->too_large);
     if (r->report.newer)
-        return misuse(e, "Workers of this version leave it to newer ones.",
-                      "process %s was written by version %d of '%.100s', which is newer", id,
-                      row->version, row->process_type);
+        return fail_misuse(e, "Workers of this version leave it to newer ones.",
+                           "process %s was written by version %d of '%.100s', which is newer", id,
+                           row->version, row->process_type);
     return true;
 }
 

@@ -10,7 +10,9 @@
 #include "api.h"
 #include "assembly.h"
 #include "drain.h"
+#include "fail.h"
 #include "http.h"
+#include "text.h"
 
 static const double look_seconds = 0.5; /* how often a stuck handler is looked for */
 
@@ -42,7 +44,7 @@ static bool metrics(void *arg, char **ret, cb_error *e)
     if (a->worker)
         return cb_worker_metrics(a->worker, ret, e);
     *ret = strdup("");
-    return *ret || cb_fail(e, CB_MEMORY, "out of memory");
+    return *ret || fail_memory(e);
 }
 
 /* ---- start ---- */
@@ -102,8 +104,7 @@ static void tell_started(const app *a)
     int64_t slots = 0;
 
     for (size_t i = 0; i < w->n_domains; i++) {
-        size_t n = strlen(domains);
-        snprintf(domains + n, sizeof domains - n, "%s%s", n ? "," : "", w->domains[i].domain);
+        text_append(domains, sizeof domains, "%s%s", *domains ? "," : "", w->domains[i].domain);
         slots += w->no_commands ? 0 : w->domains[i].concurrent_messages;
     }
     tell(a, CB_LEVEL_INFO, "worker.started", .version = cb_version_string(), .profile = w->profile,

@@ -9,6 +9,7 @@
 #include "config_folder.h"
 #include "config_sources.h"
 #include "config_text.h"
+#include "fail.h"
 #include "keys_value.h"
 
 #define MOST_SLOTS      10000
@@ -20,7 +21,7 @@ static bool keep(char **value, const char *text, cb_error *e)
 {
     free(*value);
     *value = strdup(text);
-    return *value || cb_fail(e, CB_MEMORY, "out of memory");
+    return *value || fail_memory(e);
 }
 
 static const char *who(const config_said *said)
@@ -142,7 +143,7 @@ static bool check_domain(const config_loader *l, config_domain *d, cb_error *e)
     if (!d->handlers) {
         d->handlers = calloc(1, sizeof *d->handlers);
         if (!d->handlers || !(d->handlers[0] = strdup(d->name)))
-            return cb_fail(e, CB_MEMORY, "out of memory");
+            return fail_memory(e);
         d->n_handlers = 1;
     }
     return fit_timeouts(d, c, e);

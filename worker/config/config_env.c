@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "config_nearest.h"
 #include "config_sources.h"
+#include "nearest.h"
 
 #define PREFIX    "COMMANDBUS_"
 #define NAME_SIZE 256
@@ -149,7 +149,7 @@ static bool is_other(const char *name)
 /* The nearest name there is: of each key, with each beginning of the rest taken for the item's name. */
 static void find_nearest(const char *name, char *out, size_t size)
 {
-    nearest_word nearest = { .word = name };
+    nearest_word nearest = { .word = name, .length = strlen(name) };
 
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
         char head[NAME_SIZE], tail[NAME_SIZE], candidate[2 * NAME_SIZE];
@@ -175,7 +175,7 @@ static void warn_unknown(const config_loader *l, const char *name)
     if (*nearest)
         snprintf(hint, sizeof hint, "did you mean " PREFIX "%s?", nearest);
     config_warn(l, *hint ? hint : "commandbus-worker --check-config lists the keys",
-                PREFIX "%.200s is no key of ours and is ignored", name);
+                "ignored unknown setting " PREFIX "%.200s", name);
 }
 
 static bool read_variable(config_loader *l, const char *name, const char *value, cb_error *e)

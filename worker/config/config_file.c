@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config_nearest.h"
 #include "config_sources.h"
 #include "config_text.h"
+#include "nearest.h"
+#include "text.h"
 
 #define FILE_LIMIT (1024 * 1024)
 #define TEXT_SIZE  2048
@@ -97,27 +98,25 @@ static bool write_value(file_reader *r, const config_setting_t *setting, const c
 bool config_unknown(const char *origin, const char *path, const config_section *section,
                     const char *leaf, cb_error *e)
 {
-    nearest_word nearest = { .word = leaf };
+    nearest_word nearest = { .word = leaf, .length = strlen(leaf) };
     char all[256] = "";
 
     for (size_t i = 0; !section && i < n_config_sections; i++) {
         if (strchr(config_sections[i].name, '.'))
             continue;
         nearest_offer(&nearest, config_sections[i].name);
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
-                 config_sections[i].name);
+        text_append(all, sizeof all, "%s%s", *all ? ", " : "", config_sections[i].name);
     }
     for (size_t i = 0; section && i < n_config_keys; i++) {
         if (key_section(&config_keys[i]) != section)
             continue;
         nearest_offer(&nearest, key_leaf(&config_keys[i]));
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "",
-                 key_leaf(&config_keys[i]));
+        text_append(all, sizeof all, "%s%s", *all ? ", " : "", key_leaf(&config_keys[i]));
     }
     if (nearest.best)
-        return cb_fail(e, CB_MISUSE, "%s: %.150s is no key of ours: did you mean %s?", origin, path,
+        return cb_fail(e, CB_MISUSE, "%s: unknown key '%.150s'; did you mean %s?", origin, path,
                        nearest.best);
-    return cb_fail(e, CB_MISUSE, "%.150s: %.100s is no key of ours: there are %.220s", origin, path,
+    return cb_fail(e, CB_MISUSE, "%.150s: unknown key '%.100s'; use one of %.220s", origin, path,
                    all);
 }
 

@@ -8,6 +8,7 @@
 #include "config_blot.h"
 #include "config_store.h"
 #include "keys_value.h"
+#include "text.h"
 
 /* One row; `overruled` is why the value has no effect, or NULL. */
 typedef struct {
@@ -101,12 +102,11 @@ static void write_text(json_object *value, const config_key *key, char *out, siz
     if (!value) {
         snprintf(out, size, "(%s)", key->without);
     } else if (json_object_is_type(value, json_type_array)) {
-        size_t used = (size_t)snprintf(out, size, "[");
-        for (size_t i = 0; i < json_object_array_length(value) && used < size; i++)
-            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
-                                     json_object_get_string(json_object_array_get_idx(value, i)));
-        if (used < size)
-            snprintf(out + used, size - used, "]");
+        snprintf(out, size, "[");
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            text_append(out, size, "%s%s", i ? ", " : "",
+                        json_object_get_string(json_object_array_get_idx(value, i)));
+        text_append(out, size, "]");
     } else {
         snprintf(out, size, "%s", json_object_get_string(value));
     }

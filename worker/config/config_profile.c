@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "config_folder.h"
-#include "config_nearest.h"
 #include "config_sources.h"
+#include "fail.h"
 #include "keys_rules.h"
+#include "text.h"
 
 #define COMMON     "commandbus"
 #define SUFFIX     ".cfg"
@@ -30,9 +31,8 @@ static void list_profiles(const char *folder, char *names, size_t size)
 
     names[0] = '\0';
     for (int i = 0; i < n; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, size - used, "%s%.*s", used ? ", " : "",
-                 (int)(strlen(entries[i]->d_name) - strlen(SUFFIX)), entries[i]->d_name);
+        text_append(names, size, "%s%.*s", *names ? ", " : "",
+                    (int)(strlen(entries[i]->d_name) - strlen(SUFFIX)), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
@@ -105,7 +105,7 @@ bool config_read_folder(config_loader *l, const config_request *request, cb_erro
 
     l->config->profile = calloc(1, strlen(asked ? asked : "") + 1);
     if (!l->config->profile)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (!find_folder(request, folder, sizeof folder, e))
         return false;
     if (!*folder)
@@ -118,7 +118,7 @@ bool config_read_folder(config_loader *l, const config_request *request, cb_erro
         return false;
     char *profiles = strdup(asked ? asked : "");
     if (!profiles)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     bool good = read_profiles(l, folder, profiles, e);
     free(profiles);
     return good;

@@ -50,7 +50,6 @@ bool config_read_setting(config_loader *l, const char *setting, cb_error *e)
     if (section->is_open && *parts.item)
         return config_assign(l, key, path + strlen(section->name) + 1, equals + 1, origin, e);
     if (!*parts.item != !section->item_size)
-        return cb_fail(e, CB_MISUSE, "--set: %s is no key of ours: did you mean %s?", path,
-                       key->path);
+        return cb_fail(e, CB_MISUSE, "--set: unknown key '%s'; did you mean %s?", path, key->path);
     return config_assign(l, key, *parts.item ? parts.item : NULL, equals + 1, origin, e);
 }

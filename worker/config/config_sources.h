@@ -4,7 +4,7 @@
 
 #include "config_store.h"
 
-/* "is no key of ours", with the nearest that is one. Always false. */
+/* "unknown key", with the nearest that is known. Always false. */
 bool config_unknown(const char *origin, const char *path, const config_section *section,
                     const char *leaf, cb_error *e);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
 #include "keys_value.h"
 
 /* More than anybody serves, and few enough to look through. */
@@ -91,7 +92,7 @@ bool config_need(config *c, const config_section *section, const char *name, voi
         *items = grown;
     if (!grown || !copy) {
         free(copy);
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     }
     void *item = (char *)grown + *count * section->item_size;
     memset(item, 0, section->item_size);
@@ -106,7 +107,7 @@ bool config_new(config **ret, cb_error *e)
     OWNED(config) c = calloc(1, sizeof *c);
 
     if (!c || !(c->origins = calloc(1, sizeof *c->origins)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < n_config_sections; i++) {
         if (!config_sections[i].item_size && !set_defaults(&config_sections[i], c, e))
             return false;
@@ -191,7 +192,7 @@ static bool remember(config_loader *l, const config_key *key, const char *item, 
 
     if (!copy || (!said && !add_said(l->config, key, item, &said))) {
         free(copy);
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     }
     if (said->origin && said->layer == l->layer) {
         free(copy);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fail.h"
+
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-*"
 #define DIGITS          "0123456789"
 #define HEX_DIGITS      "0123456789abcdefABCDEF"
@@ -50,7 +52,7 @@ bool text_read(const char *path, size_t limit, char **ret, cb_error *e)
         return cb_fail(e, CB_MISUSE, "%.300s: is no file", path);
     char *text = malloc(limit + 2);
     if (!text)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
 
     ssize_t length = read_all(fd, text, limit + 1);
     bool good = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "duration.h"
+#include "fail.h"
 
 #define LONGEST_LIST 100
 #define SPACES       " \t\r\n"
@@ -43,7 +44,7 @@ static bool split(const char *text, entry_list *list, cb_error *e)
 {
     *list = (entry_list){ .copy = strdup(text) };
     if (!list->copy)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
 
     char *rest = trim(list->copy);
     size_t length = strlen(rest);
@@ -59,24 +60,31 @@ static bool split(const char *text, entry_list *list, cb_error *e)
     return true;
 }
 
+static int64_t milliseconds(double seconds)
+{
+    return (int64_t)(seconds * 1000 + 0.5);
+}
+
 static bool out_of_range(const config_key *key, cb_error *e)
 {
     char least[DURATION_SIZE], most[DURATION_SIZE];
     return cb_fail(e, CB_MISUSE, "it must be %s to %s",
-                   duration_write(key->min, least, sizeof least),
-                   duration_write(key->max, most, sizeof most));
+                   duration_format(milliseconds(key->min), least, sizeof least),
+                   duration_format(milliseconds(key->max), most, sizeof most));
 }
 
 bool list_parse_seconds(const config_key *key, const char *text, double *seconds, cb_error *e)
 {
     const char *why = NULL;
-    double value = 0;
+    int64_t ms = 0;
 
-    if (!duration_parse(text, key->bare_seconds, &value, &why))
-        return *text == '-' ? out_of_range(key, e) : cb_fail(e, CB_MISUSE, "%s", why);
+    if (!duration_parse(text, key->bare_seconds, &ms, &why))
+        return *text == '-' ? out_of_range(key, e)
+                            : cb_fail(e, CB_MISUSE, "invalid duration; %s", why);
+    double value = (double)ms / 1000;
     if (value < key->min || value > key->max)
         return out_of_range(key, e);
-    if (key->whole_seconds && value != (double)(int64_t)value)
+    if (key->whole_seconds && ms % 1000 != 0)
         return cb_fail(e, CB_MISUSE, "it must be whole seconds");
     *seconds = value;
     return true;
@@ -85,7 +93,7 @@ bool list_parse_seconds(const config_key *key, const char *text, double *seconds
 json_object *list_seconds_json(double seconds)
 {
     char text[DURATION_SIZE];
-    return json_object_new_string(duration_write(seconds, text, sizeof text));
+    return json_object_new_string(duration_format(milliseconds(seconds), text, sizeof text));
 }
 
 bool list_parse_durations(const config_key *key, void *item, const char *text, cb_error *e)
@@ -101,7 +109,7 @@ bool list_parse_durations(const config_key *key, void *item, const char *text, c
     }
     double *copy = malloc(sizeof *copy * (list.n + 1));
     if (!copy)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     memcpy(copy, values, sizeof *copy * list.n);
     list_clear_durations(key, item);
     *(double **)list_array(key, item) = copy;
@@ -152,7 +160,7 @@ bool list_parse_names(const config_key *key, void *item, const char *text, cb_er
             break;
         ++*list_count(key, item);
     }
-    return *list_count(key, item) == list.n || cb_fail(e, CB_MEMORY, "out of memory");
+    return *list_count(key, item) == list.n || fail_memory(e);
 }
 
 json_object *list_names_json(const config_key *key, const void *item)

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "duration.h"
+#include "fail.h"
 #include "keys_list.h"
+#include "text.h"
 
 /* Where the value of a key is. The table of keys promises that the type is right. */
 static void *field(const config_key *key, const void *item)
@@ -57,9 +58,48 @@ static json_object *integer_json(const config_key *key, const void *item)
     return json_object_new_int64(*(const int64_t *)field(key, item));
 }
 
+static const struct {
+    const char *name;
+    int64_t factor;
+} size_units[] = {
+    { "", 1 }, { "KiB", 1024 }, { "MiB", 1024 * 1024 }, { "GiB", 1024 * 1024 * 1024 }
+};
+
+bool size_parse(const char *text, int64_t *bytes)
+{
+    char *end = NULL;
+
+    if (!*text || !strchr("0123456789", *text))
+        return false;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    for (size_t i = 0; i < sizeof size_units / sizeof *size_units; i++) {
+        if (strcmp(end, size_units[i].name) == 0) {
+            if (errno || value > INT64_MAX / size_units[i].factor)
+                return false;
+            *bytes = (int64_t)value * size_units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *size_write(int64_t bytes, char *out, size_t size)
+{
+    size_t best = 0;
+
+    for (size_t i = 0; bytes && i < sizeof size_units / sizeof *size_units; i++) {
+        if (bytes % size_units[i].factor == 0)
+            best = i;
+    }
+    snprintf(out, size, "%lld%s", (long long)(bytes / size_units[best].factor),
+             size_units[best].name);
+    return out;
+}
+
 static bool parse_size(const config_key *key, void *item, const char *text, cb_error *e)
 {
-    char least[DURATION_SIZE], most[DURATION_SIZE];
+    char least[SIZE_SIZE], most[SIZE_SIZE];
     int64_t bytes = 0;
 
     if (!size_parse(text, &bytes) || (double)bytes < key->min || (double)bytes > key->max)
@@ -72,7 +112,7 @@ static bool parse_size(const config_key *key, void *item, const char *text, cb_e
 
 static json_object *size_json(const config_key *key, const void *item)
 {
-    char text[DURATION_SIZE];
+    char text[SIZE_SIZE];
     return json_object_new_string(
         size_write(*(const int64_t *)field(key, item), text, sizeof text));
 }
@@ -96,7 +136,7 @@ static bool parse_text(const config_key *key, void *item, const char *text, cb_e
     if (problem)
         return cb_fail(e, CB_MISUSE, "%s", problem);
     if (*text && !(copy = strdup(text)))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     free(*value);
     *value = copy;
     return true;
@@ -119,14 +159,12 @@ static void clear_text(const config_key *key, void *item)
 static int find_choice(const config_key *key, const char *text, cb_error *e)
 {
     char all[128] = "";
-    size_t length = 0;
 
     for (int i = 0; key->choices[i]; i++) {
         if (strcasecmp(key->choices[i], text) == 0)
             return i;
         const char *link = i == 0 ? "" : key->choices[i + 1] ? ", " : " or ";
-        length +=
-            (size_t)snprintf(all + length, sizeof all - length, "%s%s", link, key->choices[i]);
+        text_append(all, sizeof all, "%s%s", link, key->choices[i]);
     }
     cb_fail(e, CB_MISUSE, "it must be %s", all);
     return -1;

@@ -15,4 +15,11 @@ void key_clear(const config_key *key, void *item);
 /* The value as a file would say it; NULL when there is none (or no memory). The caller owns it. */
 json_object *key_json(const config_key *key, const void *item);
 
+#define SIZE_SIZE 32 /* room for any size below */
+
+/* 1048576, 512KiB, 1MiB, 1GiB. */
+bool size_parse(const char *text, int64_t *bytes);
+/* In the largest unit that leaves a whole number. Returns out. */
+const char *size_write(int64_t bytes, char *out, size_t size);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "sqlstate.h"
 
 void link_init(db_link *l, cb_worker *w, link_name name)
 {
@@ -74,7 +75,7 @@ static bool is_in_want(db_link *l, const cb_error *e)
     enum {
         MOST_WANT = 10
     };
-    bool want = strncmp(e->sqlstate, "53", 2) == 0 || strncmp(e->sqlstate, "57", 2) == 0;
+    bool want = sqlstate_is_class(e->sqlstate, "53") || sqlstate_is_class(e->sqlstate, "57");
 
     return want && ++l->want > MOST_WANT;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
 #include "set_check.h"
 
 static int compare_types(const void *a, const void *b)
@@ -23,10 +24,7 @@ static bool fail_duplicate(const char *domain, const registry_entry *a, const re
     else
         cb_fail(e, CB_MISUSE, "domain '%s': sets '%s' and '%s' both offer command type '%s'",
                 domain, a->set->name, b->set->name, a->command_type);
-    if (e)
-        snprintf(e->hint, sizeof e->hint, "Leave one of them out of domains.%.40s.handlers.",
-                 domain);
-    return false;
+    return fail_hint(e, "Leave one of them out of domains.%.40s.handlers.", domain);
 }
 
 /* Sets that a program gives without a file were not checked by cb_set_load. */
@@ -57,7 +55,7 @@ bool registry_init(registry *r, const char *domain, const cb_module *const *sets
         return false;
     r->entries = calloc(n_handlers ? n_handlers : 1, sizeof *r->entries);
     if (!r->entries)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     for (size_t i = 0; i < n_sets; i++) {
         for (size_t j = 0; j < sets[i]->n_handlers; j++) {
             const cb_handler *h = &sets[i]->handlers[j];

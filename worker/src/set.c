@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fail.h"
 #include "set_check.h"
 #include "set_folder.h"
 
@@ -49,10 +50,8 @@ static bool open_file(cb_set *set, cb_error *e)
     bool names_it = strncmp(why, set->file, strlen(set->file)) == 0;
     cb_fail(e, CB_MISUSE, "cannot load %.200s%s%.300s", names_it ? "" : set->file,
             names_it ? "" : ": ", why);
-    if (e)
-        snprintf(e->hint, sizeof e->hint,
-                 "Build it as a shared object for this machine and this version of commandbus.");
-    return false;
+    return fail_hint(
+        e, "Build it as a shared object for this machine and this version of commandbus.");
 }
 
 static bool find_manifest(const cb_set *set, const cb_module **ret, cb_error *e)
@@ -112,7 +111,7 @@ bool cb_set_inspect(const char *dir, const char *name, cb_set **ret, cb_error *e
                        name ? name : "");
     OWNED(cb_set) set = calloc(1, sizeof *set);
     if (!set || !name_file(set, dir, name))
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (!check_file(dir, name, set->file, e) || !open_file(set, e) ||
         !find_manifest(set, &set->module, e) || !set_check(set->module, set->file, name, e))
         return false;

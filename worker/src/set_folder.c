@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
 #include "set_check.h"
 
 enum {
@@ -79,9 +80,7 @@ bool set_folder_lacks(const char *dir, const char *name, cb_error *e)
 
     if (!read_names(dir, &sets)) {
         cb_fail(e, CB_MISUSE, "no folder of handler sets %.300s: %s", dir, strerror(errno));
-        if (e)
-            snprintf(e->hint, sizeof e->hint, "Say where %s.so is: worker.modules-dir.", name);
-        return false;
+        return fail_hint(e, "Say where %s.so is: worker.modules-dir.", name);
     }
     cb_fail(e, CB_MISUSE, "there is no handler set '%s': %.300s holds no %s.so", name, dir, name);
     if (e)

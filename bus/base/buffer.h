@@ -1,7 +1,7 @@
 /* A string of bytes that grows. Out of memory is remembered, so that a caller who appends many
  * times asks once, at the end. */
-#ifndef CB_BUFFER_H
-#define CB_BUFFER_H
+#ifndef BASE_BUFFER_H
+#define BASE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>

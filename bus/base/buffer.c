@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_escape.h"
+
 /* PostgreSQL takes at most 1 GB in one value. */
 static const size_t most = 0x3FFFFFFF;
 
@@ -50,19 +52,16 @@ void buffer_add_text(buffer *b, const char *text)
 
 void buffer_add_json_string(buffer *b, const char *text)
 {
+    char escape[JSON_ESCAPE_SIZE];
+
     buffer_add(b, "\"", 1);
     while (*text) {
-        size_t plain = 0;
-        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\')
+        size_t plain = 0, escaped = 0;
+        while (text[plain] && !(escaped = json_escape((unsigned char)text[plain], escape)))
             plain++;
         buffer_add(b, text, plain);
-        text += plain;
-        if (!*text)
-            break;
-
-        char escape[8];
-        snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*text++);
-        buffer_add(b, escape, 6);
+        buffer_add(b, escape, escaped);
+        text += plain + (escaped > 0);
     }
     buffer_add(b, "\"", 1);
 }

@@ -1,4 +1,4 @@
-/* Hints, and running out of memory. */
+/* Errors with their hints. */
 #include "fail.h"
 
 #include <stdarg.h>
@@ -15,8 +15,20 @@ bool fail_hint(cb_error *e, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(e->hint, sizeof e->hint, fmt, args);
     va_end(args);
-    utf8_mend(e->hint);
+    utf8_trim(e->hint);
     return false;
+}
+
+bool fail_misuse(cb_error *e, const char *hint, const char *fmt, ...)
+{
+    char message[sizeof e->message];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    cb_fail(e, CB_MISUSE, "%s", message);
+    return fail_hint(e, "%s", hint);
 }
 
 bool fail_memory(cb_error *e)

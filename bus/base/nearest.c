@@ -1,9 +1,9 @@
 /* "Did you mean ...?": the nearest known word by edit distance. */
-#include "suggest.h"
+#include "nearest.h"
 
 #include <string.h>
 
-#define LONGEST 40
+#define LONGEST 64 /* of a word; nothing is near a longer one */
 
 static size_t least(size_t a, size_t b, size_t c)
 {
@@ -34,19 +34,20 @@ static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
     return last[m];
 }
 
-void suggest(suggestion *s, const char *known)
+bool nearest_offer(nearest_word *n, const char *known)
 {
     size_t length = strlen(known);
 
-    if (s->length == 0 || s->length > LONGEST || length > LONGEST)
-        return;
-    size_t distance = edit_distance(s->word, s->length, known, length);
-    size_t near = 1 + length / 4;
+    if (n->length == 0 || n->length > LONGEST || length > LONGEST)
+        return false;
+    size_t distance = edit_distance(n->word, n->length, known, length);
     /* The beginning of a known word is near, too. */
-    if (s->length >= 3 && s->length < length && strncmp(s->word, known, s->length) == 0)
+    if (n->length >= 3 && n->length < length && strncmp(n->word, known, n->length) == 0)
         distance = 1;
-    if (distance <= near && distance < length && (!s->nearest || distance < s->distance)) {
-        s->nearest = known;
-        s->distance = distance;
-    }
+    bool is_near = distance <= 1 + length / 4 && distance < length;
+    if (!is_near || (n->best && distance >= n->distance))
+        return false;
+    n->best = known;
+    n->distance = distance;
+    return true;
 }

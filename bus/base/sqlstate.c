@@ -50,3 +50,16 @@ cb_code sqlstate_code(const char *sqlstate)
     }
     return CB_SERVER;
 }
+
+bool sqlstate_is_class(const char *sqlstate, const char *class)
+{
+    return sqlstate && strncmp(sqlstate, class, 2) == 0;
+}
+
+/* Of class 08 all: a pooler that has no connection to give says 08P01. */
+bool sqlstate_passes(const char *sqlstate)
+{
+    cb_code code = sqlstate_code(sqlstate);
+
+    return code == CB_AGAIN || code == CB_LOST || sqlstate_is_class(sqlstate, "08");
+}
