@@ -125,7 +125,7 @@ static bool read_command(char *text, size_t length, const cb_send *defaults, cb_
     }
     if (!seen)
         return cb_fail(e, CB_INVALID_DATA,
-                       "an empty object is no command: it wants \"data\" at least");
+                       "an empty object is not a command: it needs \"data\" at least");
     if (!command.domain || !command.command_type)
         return cb_fail(e, CB_INVALID_DATA, "there is no %s, neither here nor on the command line",
                        command.domain ? "command_type" : "domain");

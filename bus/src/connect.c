@@ -46,7 +46,7 @@ static bool check_url(const char *url, cb_error *e)
     for (PQconninfoOption *o = options; o->keyword; o++) {
         bool is_port = strcmp(o->keyword, "port") == 0;
         if (is_port && o->val && strspn(o->val, "0123456789,") != strlen(o->val))
-            problem = "the port is no number";
+            problem = "the port is not a number";
     }
     PQconninfoFree(options);
     return problem ? fail_url(e, problem) : true;

@@ -79,7 +79,7 @@ bool cb_context_effect(cb_context *ctx, const char *sql, size_t n, const char *c
     if (!ctx->effects)
         ctx->effects = calloc(1, sizeof *ctx->effects);
     const char *problem =
-        ctx->effects ? effects_add(ctx->effects, sql, n, values) : "there is no memory for it";
+        ctx->effects ? effects_add(ctx->effects, sql, n, values) : "out of memory";
     if (problem && !ctx->refused_effect)
         ctx->refused_effect = problem;
     return !problem;

@@ -64,7 +64,7 @@ static cb_outcome checked(cb_context *ctx, cb_outcome outcome)
 {
     if (!cb_outcome_name(outcome))
         return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR",
-                           "the handler returned %d, which is no outcome", (int)outcome);
+                           "the handler returned %d, which is not an outcome", (int)outcome);
     return outcome;
 }
 

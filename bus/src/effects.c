@@ -80,7 +80,7 @@ const char *effects_add(effects *to, const char *sql, size_t n, const char *cons
         return "more than 1 MiB together";
     effect *copy = copy_of(sql, n, values, bytes);
     if (!copy)
-        return "there is no memory for it";
+        return "out of memory";
     to->list[to->count++] = copy;
     to->bytes += bytes;
     return NULL;

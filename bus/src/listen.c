@@ -51,7 +51,7 @@ static bool set_channel(channel_name channel, const char *queue, cb_error *e)
 
     if (!queue || queue[0] < 'a' || queue[0] > 'z' || strspn(queue, letters) != strlen(queue) ||
         strlen(queue) > QUEUE_NAME_MAX) {
-        cb_fail(e, CB_INVALID_NAME, "'%.80s' is no name of a queue", queue ? queue : "");
+        cb_fail(e, CB_INVALID_NAME, "invalid queue name '%.80s'", queue ? queue : "");
         return fail_hint(e, "a-z first, then a-z, 0-9 and _, %d characters at most.",
                          QUEUE_NAME_MAX);
     }

@@ -163,7 +163,7 @@ bool cb_migrate_set(cb_db *db, const char *set, const char *folder, cb_migrate_r
     __attribute__((cleanup(file_list_done))) file_list list = { 0 };
 
     if (!is_set_name(set)) {
-        cb_fail(e, CB_INVALID_NAME, "'%.60s' is no name of a handler set", set ? set : "");
+        cb_fail(e, CB_INVALID_NAME, "invalid handler set name '%.60s'", set ? set : "");
         return fail_hint(e, "a-z first, then a-z, 0-9 and _; not 'commandbus'.");
     }
     if (!read_folder(folder, &list, e) || !cb_db_check_schema(db, e) ||

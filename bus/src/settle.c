@@ -97,7 +97,7 @@ static bool add_item(settle_arrays *to, const cb_settlement *item, cb_error *e)
     const char *outcome = cb_outcome_name(item->outcome);
 
     if (!outcome)
-        return cb_fail(e, CB_MISUSE, "%d is no outcome", (int)item->outcome);
+        return cb_fail(e, CB_MISUSE, "invalid outcome %d", (int)item->outcome);
     if (!array_add_uuid(&to->arrays[IDS], item->command_id.text))
         return cb_fail(e, CB_MISUSE, "its command_id is not a UUID");
     array_add_int8(&to->arrays[LEASES], item->lease_no);

@@ -68,7 +68,7 @@ static cb_outcome take_contract(cb_context *ctx, json_object *answer, const char
                   is_contract(c, currency) && (*result = cb_fields_write(&contract_fields, c));
 
     cb_fields_free(&contract_fields, c);
-    return is_one ? CB_SUCCESS : http_answer_invalid(ctx, path, "the answer is no contract");
+    return is_one ? CB_SUCCESS : http_answer_invalid(ctx, path, "the answer is not a contract");
 }
 
 /* What the API is asked: the amount as a text, whichever way it came. */

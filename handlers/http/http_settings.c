@@ -27,8 +27,8 @@ static bool take(const char *set, const cb_setting *setting, http_settings *to, 
             return (*value = strdup(setting->value)) || cb_fail(e, CB_MEMORY, "out of memory");
         }
     }
-    return cb_fail(e, CB_MISUSE, "handlers.%s.%.60s is no setting: there are url and ca-file", set,
-                   setting->name);
+    return cb_fail(e, CB_MISUSE, "unknown setting handlers.%s.%.60s: there are url and ca-file",
+                   set, setting->name);
 }
 
 /* The part, or "" when the URL has none; the caller frees it. */

@@ -31,7 +31,7 @@ static bool take_setting(const cb_setting *setting, cb_error *e)
             return take(keys[i].value, setting->value, e);
     }
     return cb_fail(e, CB_MISUSE,
-                   "handlers.reporting.%.60s is no setting: there are output-folder and "
+                   "unknown setting handlers.reporting.%.60s: there are output-folder and "
                    "database-url",
                    setting->name);
 }

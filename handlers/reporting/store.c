@@ -185,7 +185,7 @@ bool store_read(const file_path *path, char **ret, size_t *n, cb_error *e)
     if (fd < 0 || fstat(fd, &status) != 0)
         return fail(path, "opening", e);
     if (!S_ISREG(status.st_mode) || status.st_size > FILE_LIMIT)
-        return cb_fail(e, CB_DATA, "%s is no file of ours", path->text);
+        return cb_fail(e, CB_DATA, "%s is not a file of ours", path->text);
     char *bytes = malloc((size_t)status.st_size + 1);
     if (!bytes || !read_all(fd, bytes, (size_t)status.st_size)) {
         free(bytes);

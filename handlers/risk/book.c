@@ -58,7 +58,7 @@ static cb_outcome take_decision(cb_context *ctx, json_object *answer, json_objec
                   (*result = cb_fields_write(&decision_fields, d));
 
     cb_fields_free(&decision_fields, d);
-    return is_one ? CB_SUCCESS : http_answer_invalid(ctx, path, "the answer is no decision");
+    return is_one ? CB_SUCCESS : http_answer_invalid(ctx, path, "the answer is not a decision");
 }
 
 /* What the API is asked: the amount as a text, whichever way it came. */

@@ -129,7 +129,7 @@ Test(process_deliver, archives_what_is_no_reply_and_the_others_arrive) /* PM.5, 
     expect_look(pay_deliver(bus.db, 60), 1, 0, POISON);
 
     expect_replies("0 queued, 8 archived");
-    expect_value(bus.conn, "8 payments payments__replies the message is no reply",
+    expect_value(bus.conn, "8 payments payments__replies the message is not a reply",
                  "SELECT concat_ws(' ', count(*), min(domain), min(details ->> 'queue'), "
                  "min(details ->> 'reason')) FROM commandbus.audit "
                  "WHERE event_type = 'REPLY_DEAD_LETTERED' AND command_id IS NULL");

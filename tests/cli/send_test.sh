@@ -119,7 +119,7 @@ test_a_repeated_id_is_refused() {
 test_reply_to_must_be_a_reply_queue() {
     for queue in nowhere fx__commands; do
         exits 1 send fx BookFx --reply-to $queue
-        says "'$queue' is no registered reply queue"
+        says "unknown reply queue '$queue'"
     done
 }
 
@@ -170,7 +170,7 @@ test_each_bad_line_is_named_and_nothing_is_sent() {
 {"command_type": "T", "data": {}|unexpected end|Nothing was sent
 not json|invalid JSON|Nothing was sent
 [1, 2]|no JSON object|Nothing was sent
-{}|an empty object is no command|Nothing was sent
+{}|an empty object is not a command|Nothing was sent
 {"data": {}}|there is no command_type|Nothing was sent
 {"amount": 5}|unknown key 'amount'|payload of a command belongs under "data"
 {"comand_type": "T"}|unknown key 'comand_type'|Did you mean command_type

@@ -47,7 +47,7 @@ test_replies_for_nobody_are_kept_for_the_grace_and_then_archived_and_others_go_b
     same "$(sql "SELECT count(*) FROM pgmq.a_payments__replies")" 11 'archived'
     same "$(sql "SELECT string_agg(DISTINCT details ->> 'reason', ', ' ORDER BY details ->> 'reason') FROM commandbus.audit
                  WHERE event_type = 'REPLY_DEAD_LETTERED'")" \
-        'the message is no reply, the process has no such command, there is no such process' 'the reasons'
+        'the message is not a reply, the process has no such command, there is no such process' 'the reasons'
     same "$(metric a 'commandbus_replies_dead_lettered_total{domain="payments"}')" 11 'the metric'
     same "$(field "$waiting" "status || ' ' || current_wait")" 'WAITING_FOR_ASYNC awaitGo' 'who waits'
     stop_worker a

@@ -344,7 +344,7 @@ Test(fx_risk, settings_are_checked_at_the_start)
         { { "url", "somewhere" }, "handlers.fx.url must be" },
         { { "url", "file:///etc/passwd" }, "handlers.fx.url must be" },
         { { "url", "http://x/?key=1" }, "handlers.fx.url must be" },
-        { { "uri", "http://x" }, "handlers.fx.uri is no setting" },
+        { { "uri", "http://x" }, "unknown setting handlers.fx.uri" },
     };
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {

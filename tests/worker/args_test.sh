@@ -121,7 +121,7 @@ test_a_missing_handler_set_is_refused_naming_those_there() {
 }
 
 test_an_address_that_is_none_is_refused() {
-    refused 2 "http.bind 'nowhere' is no address" '127\.0\.0\.1' "${serving[@]}" \
+    refused 2 "invalid address 'nowhere' in http.bind" '127\.0\.0\.1' "${serving[@]}" \
         --set http.port=1 --set http.bind=nowhere
 }
 

@@ -188,11 +188,11 @@ Test(errors, of_files_that_are_none_come_from_us_and_not_from_the_parser)
 
     snprintf(path, sizeof path, "%s/dir.cfg", folder);
     cr_assert_eq(mkdir(path, 0700), 0);
-    refused("dir.cfg: is no file", .profiles = "dir");
+    refused("dir.cfg: not a file", .profiles = "dir");
     rmdir(path);
     snprintf(path, sizeof path, "%s/pipe.cfg", folder);
     cr_assert_eq(mkfifo(path, 0600), 0);
-    refused("pipe.cfg: is no file", .profiles = "pipe");
+    refused("pipe.cfg: not a file", .profiles = "pipe");
 }
 
 /* libconfig would keep the lower 32 bits: 4294967298 slots would become 2. */

@@ -264,7 +264,7 @@ Test(http, an_address_must_be_one_of_this_machine)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         http_options options = { .bind = bad[i], .source = source };
-        expect_refused(&options, "is no address", "127.0.0.1");
+        expect_refused(&options, "invalid address", "127.0.0.1");
     }
     http_options foreign = { .bind = "192.0.2.1", .source = source };
     expect_refused(&foreign, "Cannot assign requested address", "http.bind");

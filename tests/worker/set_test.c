@@ -94,7 +94,7 @@ Test(set, is_told_its_settings_before_it_is_opened)
 
     cr_assert(
         !cb_set_load_with(modules, "trial", &(cb_module_config){ NULL, &colour, 1 }, &set, &e));
-    cr_expect(strstr(e.message, "trial.so does not want to start: there is no setting color"), "%s",
+    cr_expect(strstr(e.message, "trial.so failed to open: there is no setting color"), "%s",
               e.message);
     cr_assert(cb_set_load_with(modules, "trial", &(cb_module_config){ NULL, &known, 1 }, &set, &e),
               "%s", e.message);
@@ -154,7 +154,7 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
         { "no_function", "command type 'Hollow' of set 'no_function' has no function" },
         { "bad_route", "route 2 of set 'bad_route', GET /bad{id}, needs a method, a path such as "
                        "/api/things/{id}" },
-        { "no_manifest", "is no handler set: it has no symbol cb_module_manifest" },
+        { "no_manifest", "is not a handler set: it has no symbol cb_module_manifest" },
         { "undefined_symbol", "undefined symbol: cb_of_another_version" },
     };
 
@@ -164,8 +164,7 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
 
 Test(set, that_does_not_want_to_open_is_refused_in_its_own_words)
 {
-    expect_refused(broken, "refusing",
-                   "/refusing.so does not want to start: the rate table is empty");
+    expect_refused(broken, "refusing", "/refusing.so failed to open: the rate table is empty");
     expect_refused(broken, "refusing", "Fill it.");
     expect_refused(broken, "silent", "its open() said false and no reason");
 }
@@ -236,8 +235,8 @@ Test(set, that_is_no_file_at_all_is_refused_without_waiting_for_it)
     snprintf(path, sizeof path, "%s/folder.so", folder);
     cr_assert_eq(mkdir(path, 0700), 0);
 
-    expect_refused(folder, "pipe", "/pipe.so is no file");
-    expect_refused(folder, "folder", "/folder.so is no file");
+    expect_refused(folder, "pipe", "/pipe.so is not a file");
+    expect_refused(folder, "folder", "/folder.so is not a file");
 }
 
 Test(set, is_never_looked_for_outside_its_folder)
@@ -251,6 +250,6 @@ Test(set, is_never_looked_for_outside_its_folder)
                                          "a_name_that_is_longer_than_any_queue_of_pgmq_may_be" };
 
     for (size_t i = 0; i < CB_COUNT(names); i++)
-        expect_refused(modules, names[i], "is no name of a handler set");
-    expect_refused(modules, NULL, "is no name of a handler set");
+        expect_refused(modules, names[i], "invalid handler set name");
+    expect_refused(modules, NULL, "invalid handler set name");
 }

@@ -84,7 +84,7 @@ bool http_listen(const char *host, const http_port *port, int *ret, char address
             e,
             "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "
             ":: for everybody.",
-            "http.bind '%.100s' is no address", host);
+            "invalid address '%.100s' in http.bind", host);
     int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool fine = fd >= 0 && open_socket(where, fd) && name_of(fd, address);
     int reason = errno;

@@ -49,7 +49,7 @@ bool text_read(const char *path, size_t limit, char **ret, cb_error *e)
     if (fd < 0 || fstat(fd, &status) < 0)
         return cb_fail(e, CB_MISUSE, "%.300s: cannot be read: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
-        return cb_fail(e, CB_MISUSE, "%.300s: is no file", path);
+        return cb_fail(e, CB_MISUSE, "%.300s: not a file", path);
     char *text = malloc(limit + 2);
     if (!text)
         return fail_memory(e);
@@ -61,7 +61,7 @@ bool text_read(const char *path, size_t limit, char **ret, cb_error *e)
     else if ((size_t)length > limit)
         good = cb_fail(e, CB_MISUSE, "%.300s: is longer than %zu KiB", path, limit / 1024);
     else if (memchr(text, '\0', (size_t)length))
-        good = cb_fail(e, CB_MISUSE, "%.300s: is no text: it holds a NUL byte", path);
+        good = cb_fail(e, CB_MISUSE, "%.300s: not a text file: it holds a NUL byte", path);
     if (!good) {
         free(text);
         return false;

@@ -37,7 +37,7 @@ static bool check_file(const char *dir, const char *name, const char *file, cb_e
         return errno == ENOENT || errno == ENOTDIR
                    ? set_folder_lacks(dir, name, e)
                    : cb_fail(e, CB_MISUSE, "cannot load %.300s: %s", file, strerror(errno));
-    return S_ISREG(status.st_mode) || cb_fail(e, CB_MISUSE, "%.300s is no file", file);
+    return S_ISREG(status.st_mode) || cb_fail(e, CB_MISUSE, "%.300s is not a file", file);
 }
 
 static bool open_file(cb_set *set, cb_error *e)
@@ -58,14 +58,14 @@ static bool find_manifest(const cb_set *set, const cb_module **ret, cb_error *e)
 {
     *ret = dlsym(set->handle, CB_MODULE_SYMBOL);
     return *ret || cb_fail(e, CB_MISUSE,
-                           "%.300s is no handler set: it has no symbol " CB_MODULE_SYMBOL
+                           "%.300s is not a handler set: it has no symbol " CB_MODULE_SYMBOL
                            "; say CB_MODULE(…) in one of its files",
                            set->file);
 }
 
 static bool refuse_start(const cb_set *set, const cb_error *why, const char *who, cb_error *e)
 {
-    cb_fail(e, CB_MISUSE, "%.200s does not want to start: %.280s%s", set->file,
+    cb_fail(e, CB_MISUSE, "%.200s failed to open: %.280s%s", set->file,
             why->message[0] ? why->message : who,
             why->message[0] ? "" : " said false and no reason");
     if (e)
@@ -107,7 +107,7 @@ bool cb_set_inspect(const char *dir, const char *name, cb_set **ret, cb_error *e
         return cb_fail(e, CB_MISUSE, "where are the handler sets? Set worker.modules-dir");
     if (!name || !set_is_name(name))
         return cb_fail(e, CB_MISUSE,
-                       "'%.60s' is no name of a handler set: a-z first, then a-z, 0-9 and _",
+                       "invalid handler set name '%.60s': a-z first, then a-z, 0-9 and _",
                        name ? name : "");
     OWNED(cb_set) set = calloc(1, sizeof *set);
     if (!set || !name_file(set, dir, name))

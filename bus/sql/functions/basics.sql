@@ -53,9 +53,9 @@ CREATE OR REPLACE FUNCTION commandbus.domain_name_problem(name text) RETURNS tex
 LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_]*$'
-            THEN format('''%s'' is no domain name: a-z first, then a-z, 0-9 and _', left(name, 80))
+            THEN format('invalid domain name ''%s'': a-z first, then a-z, 0-9 and _', left(name, 80))
         WHEN name LIKE '%\_\_%' OR name LIKE '%\_'
-            THEN format('''%s'' is no domain name: it may not contain __ nor end in _', left(name, 80))
+            THEN format('invalid domain name ''%s'': it may not contain __ nor end in _', left(name, 80))
         WHEN length(name) > 37
             THEN format('''%s'' is too long for a domain: 37 characters at most (PGMQ''s queue names have 47)',
                         left(name, 80))
@@ -89,7 +89,7 @@ BEGIN
             'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue NAME makes one); '
             'nothing was created or sent.');
     ELSIF name IS NOT NULL AND of_processes IS NULL THEN
-        PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no registered reply queue', left(name, 80)),
+        PERFORM commandbus.refuse('INVALID_NAME', format('unknown reply queue ''%s''', left(name, 80)),
             'Replies go to <domain>__replies of a registered domain, or to a queue made by '
             'commandbus queue create <domain> --reply-queue <name>; never to a __commands queue.');
     END IF;

@@ -100,7 +100,7 @@ BEGIN
     WITH reply AS MATERIALIZED (
         SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain, p.inbox_seq, c.domain AS sent_to,
                (p.lease_owner IS NOT NULL AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
-               CASE WHEN m.process_id IS NULL THEN 'the message is no reply'
+               CASE WHEN m.process_id IS NULL THEN 'the message is not a reply'
                     WHEN p.status IS NULL THEN 'there is no such process'
                     WHEN c.command_id IS NULL THEN 'the process has no such command' END AS problem,
                CASE WHEN m.process_id IS NULL THEN 'DEAD'

@@ -45,7 +45,7 @@ DECLARE
     other text;
 BEGIN
     IF register_process_type.process_type IS NULL OR register_process_type.process_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$' THEN
-        PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no process type', left(register_process_type.process_type, 80)),
+        PERFORM commandbus.refuse('INVALID_NAME', format('invalid process type ''%s''', left(register_process_type.process_type, 80)),
             'A letter first, then letters, digits, _ . -, 100 at most; nothing was registered.');
     ELSIF (register_process_type.version > 0 AND register_process_type.execution_model IN ('PROCESS_STEP', 'STEP_BASED')) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'a process type has a version from 1 on and the execution model PROCESS_STEP '

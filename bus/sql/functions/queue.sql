@@ -165,7 +165,7 @@ BEGIN
     END IF;
     IF reply_queue IS NOT NULL
        AND (reply_queue !~ '^[a-z][a-z0-9_]*$' OR length(reply_queue) > 47 OR reply_queue LIKE '%\_\_commands') THEN
-        PERFORM commandbus.refuse('INVALID_NAME', format('''%s'' is no name for a reply queue', left(reply_queue, 80)),
+        PERFORM commandbus.refuse('INVALID_NAME', format('invalid reply queue name ''%s''', left(reply_queue, 80)),
             'a-z first, then a-z, 0-9 and _, 47 characters at most, not ending in __commands.');
     END IF;
 

@@ -11,7 +11,7 @@ RETURNS text LANGUAGE sql STABLE AS $$
             THEN format('INVALID_DATA: command_id %s is of version 8, which is for commands of processes; leave '
                         'command_id out or use an id of version 4, 5 or 7', callers_id)
         WHEN command_type IS NULL OR command_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$'
-            THEN format('INVALID_NAME: ''%s'' is no command type: a letter first, then letters, digits, _ . -, '
+            THEN format('INVALID_NAME: invalid command type ''%s'': a letter first, then letters, digits, _ . -, '
                         '100 at most', left(command_type, 80))
         WHEN data IS NULL OR jsonb_typeof(data) <> 'object'
             THEN format('INVALID_DATA: data must be a JSON object, not %s', coalesce(jsonb_typeof(data), 'null'))
