@@ -141,7 +141,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
 
     take_away("extend");
     await(is_unready_for(w, "renew"));
-    await(refusals(w, &w->renewals.refused) >= 3);
+    await(refusals(w, &w->renewals.refused[COMMANDS]) >= 3);
 
     cr_expect_eq(embed_told("database.refused"), 1);
     bring_back("extend");

@@ -7,9 +7,9 @@
 #include "engine.h"
 
 /* With the settler busy with one half of the places, the other half can be claimed. */
-static size_t most_at_once(const served *d)
+static size_t most_at_once(const lane *l)
 {
-    return d->places >= 8 ? (size_t)(d->places + 1) / 2 : (size_t)d->places;
+    return l->n_places >= 8 ? (size_t)(l->n_places + 1) / 2 : (size_t)l->n_places;
 }
 
 /* What claims of commands may hold of an instance's memory over all its domains, and one command more of each: with the
@@ -28,38 +28,40 @@ static size_t room(cb_worker *w)
 /* A domain that has nothing in flight may claim whatever the others hold: one command, as room is over. */
 static size_t free_places(cb_worker *w, const claim_place *p)
 {
-    served *d = &w->domains[p->domain];
-    size_t n = served_free_places(d);
+    const lane *l = &w->domains[p->domain].commands.lane;
+    size_t n = lane_free_places(l);
 
-    return room(w) > 0 || n == (size_t)d->places ? n : 0;
+    return room(w) > 0 || n == (size_t)l->n_places ? n : 0;
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
-static void take_over(cb_worker *w, served *d, cb_claim *claim, int64_t lease_end)
+static void take_over(cb_worker *w, command_lane *l, cb_claim *claim, int64_t lease_end)
 {
     size_t n = cb_claim_count(claim), made = 0;
     claim_share *share = calloc(1, sizeof *share);
     job **jobs = calloc(n + 1, sizeof *jobs);
 
     if (share) {
+        share->ops = &command_ops;
         share->claim = claim;
+        share->bytes = cb_claim_bytes(claim);
         share->counted = &w->command_bytes;
-        atomic_fetch_add(share->counted, cb_claim_bytes(claim));
+        atomic_fetch_add(share->counted, share->bytes);
         atomic_init(&share->users, 1);
     }
     for (size_t i = 0; share && jobs && i < n; i++) {
-        job *j = job_make(d, share, cb_claim_at(claim, i), lease_end);
+        const cb_command *command = cb_claim_at(claim, i);
+        job *j = command_job_make(l, share, command, lease_end);
         if (!j)
             break;
-        metrics_wait(w->metrics, d->index, j->command->waited_us);
+        metrics_wait(w->metrics, l->lane.index, command->waited_us);
         jobs[made++] = j;
     }
     if (made < n)
-        emit(w, CB_LEVEL_ERROR, "claim.dropped", .domain = d->name, .count = (int64_t)(n - made),
-             .error = "no memory");
-    bool may_start = made == 0 || served_add(d, jobs, made);
-    for (size_t i = 0; i < made && !may_start; i++)
-        job_give_back(jobs[i]);
+        emit(w, CB_LEVEL_ERROR, "claim.dropped", .domain = l->lane.name,
+             .count = (int64_t)(n - made), .error = "no memory");
+    if (made > 0)
+        lane_add(&l->lane, jobs, made);
     free(jobs);
     if (share)
         share_drop(share);
@@ -67,19 +69,19 @@ static void take_over(cb_worker *w, served *d, cb_claim *claim, int64_t lease_en
         cb_claim_free(claim);
 }
 
-static void tell_of_claim(cb_worker *w, served *d, const cb_claim *claim)
+static void tell_of_claim(cb_worker *w, const lane *l, const cb_claim *claim)
 {
     size_t claimed = cb_claim_count(claim), poisoned = cb_claim_poisoned(claim),
            exhausted = cb_claim_exhausted(claim);
 
-    metrics_claim(w->metrics, d->index, claimed, poisoned, exhausted);
+    metrics_claim(w->metrics, l->index, claimed, poisoned, exhausted);
     if (claimed > 0)
-        emit(w, CB_LEVEL_DEBUG, "commands.claimed", .domain = d->name, .count = (int64_t)claimed);
+        emit(w, CB_LEVEL_DEBUG, "commands.claimed", .domain = l->name, .count = (int64_t)claimed);
     if (poisoned > 0)
-        emit(w, CB_LEVEL_WARN, "message.poisoned", .domain = d->name, .count = (int64_t)poisoned,
+        emit(w, CB_LEVEL_WARN, "message.poisoned", .domain = l->name, .count = (int64_t)poisoned,
              .hint = "archived: see audit events POISON_ARCHIVED");
     if (exhausted > 0)
-        emit(w, CB_LEVEL_WARN, "lease.exhausted", .domain = d->name, .count = (int64_t)exhausted,
+        emit(w, CB_LEVEL_WARN, "lease.exhausted", .domain = l->name, .count = (int64_t)exhausted,
              .hint =
                  "commands whose runs all ended without an outcome are in the TSQ: commandbus tsq "
                  "list");
@@ -87,7 +89,7 @@ static void tell_of_claim(cb_worker *w, served *d, const cb_claim *claim)
 
 static void claim(cb_worker *w, claim_place *p)
 {
-    served *d = &w->domains[p->domain];
+    command_lane *l = &w->domains[p->domain].commands;
     db_link *link = &w->links[LINK_CLAIM];
     OWNED(cb_claim) taken = NULL;
     cb_error e = { 0 };
@@ -98,14 +100,14 @@ static void claim(cb_worker *w, claim_place *p)
         p->sleep.hot = true;
         return;
     }
-    cb_receiver_claim_bytes(d->receiver,
+    cb_receiver_claim_bytes(l->receiver,
                             bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
-    if (quantity > most_at_once(d))
-        quantity = most_at_once(d);
+    if (quantity > most_at_once(&l->lane))
+        quantity = most_at_once(&l->lane);
     if (bytes == 0)
         quantity = 1;
     int64_t asked_at = now_ns();
-    if (!cb_receive(link->db, d->receiver, (int)quantity, &taken, &e)) {
+    if (!cb_receive(link->db, l->receiver, (int)quantity, &taken, &e)) {
         sleep_after_failure(&p->sleep);
         claimer_failed(&w->claims, p, &e, "claim");
         return;
@@ -115,32 +117,34 @@ static void claim(cb_worker *w, claim_place *p)
     size_t got = cb_claim_count(taken);
     bool more = cb_claim_more(taken);
     size_t seen = got + cb_claim_poisoned(taken) + cb_claim_exhausted(taken);
-    tell_of_claim(w, d, taken);
+    tell_of_claim(w, &l->lane, taken);
     if (got > 0)
-        take_over(w, d, cb_claim_take(&taken), lease_end_from(asked_at, d->vt_seconds));
+        take_over(w, l, cb_claim_take(&taken), lease_end_from(asked_at, l->lane.vt_seconds));
     sleep_after_claim(&p->sleep, seen, seen >= quantity || more);
 }
 
 static void release_unknown(cb_worker *w, claim_place *p)
 {
-    served *d = &w->domains[p->domain];
+    lane *l = &w->domains[p->domain].commands.lane;
     job **jobs;
     size_t n, released = 0;
     cb_error e = { 0 };
 
-    if (!served_snapshot(d, &jobs, &n))
+    if (!lane_snapshot(l, &jobs, &n))
         return;
     cb_lease *held = calloc(n + 1, sizeof *held);
-    for (size_t i = 0; held && i < n; i++)
-        held[i] = (cb_lease){ .domain = d->name,
-                              .command_id = jobs[i]->command->command_id,
-                              .lease_no = jobs[i]->command->lease_no };
+    for (size_t i = 0; held && i < n; i++) {
+        const cb_command *command = ((command_job *)jobs[i])->command;
+        held[i] = (cb_lease){ .domain = l->name,
+                              .command_id = command->command_id,
+                              .lease_no = command->lease_no };
+    }
     if (held &&
-        !cb_lease_release_unknown(w->links[LINK_CLAIM].db, d->name, w->id, held, n, &released, &e))
+        !cb_lease_release_unknown(w->links[LINK_CLAIM].db, l->name, w->id, held, n, &released, &e))
         claimer_failed(&w->claims, p, &e, "release");
     if (released > 0) {
-        metrics_released(w->metrics, d->index, released);
-        emit(w, CB_LEVEL_WARN, "lease.released", .domain = d->name, .count = (int64_t)released,
+        metrics_released(w->metrics, l->index, released);
+        emit(w, CB_LEVEL_WARN, "lease.released", .domain = l->name, .count = (int64_t)released,
              .hint = "claimed, but the answer never arrived: given back uncharged");
     }
     free(held);
@@ -154,13 +158,13 @@ bool claims_init(cb_worker *w, cb_error *e)
     if (!claimer_init(&w->claims, w, &commands, LINK_CLAIM, w->n_domains, e))
         return false;
     for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
+        command_lane *l = &w->domains[i].commands;
         w->claims.places[i].sleep = (sleeper){ .link = &w->links[LINK_CLAIM],
-                                               .queues = (const char *const *)&d->queue,
+                                               .queues = (const char *const *)&l->queue,
                                                .n_queues = 1,
-                                               .poll_seconds = d->poll_seconds,
-                                               .notify = d->notify };
-        sleep_init(&w->claims.places[i].sleep, w, d->name);
+                                               .poll_seconds = l->lane.poll_seconds,
+                                               .notify = l->lane.notify };
+        sleep_init(&w->claims.places[i].sleep, w, l->lane.name);
     }
     return true;
 }

@@ -65,15 +65,15 @@ static bool hearing_init(cb_worker *w, hearing *h)
     size_t most = w->n_domains;
 
     for (size_t i = 0; i < w->n_domains; i++)
-        most += w->processes[i].n_queues;
+        most += w->domains[i].processes.n_queues;
     *h = (hearing){ .queues = calloc(most + 1, sizeof *h->queues),
                     .ears = calloc(most + 1, sizeof *h->ears) };
     for (size_t i = 0; h->queues && h->ears && i < w->n_domains; i++) {
-        process_domain *d = &w->processes[i];
+        process_lane *l = &w->domains[i].processes;
         if (!w->no_commands)
-            add_ear(h, w->domains[i].queue, &w->claims, i, claimer_hint);
-        for (size_t k = d->n_slots > 0 ? 0 : 1; k < d->n_queues; k++)
-            add_ear(h, d->queues[k], &w->process_claims, i,
+            add_ear(h, w->domains[i].commands.queue, &w->claims, i, claimer_hint);
+        for (size_t k = l->lane.n_slots > 0 ? 0 : 1; k < l->n_queues; k++)
+            add_ear(h, l->queues[k], &w->process_claims, i,
                     k == 0 ? claimer_hint : claimer_hint_reply);
     }
     return h->queues && h->ears;
@@ -106,7 +106,7 @@ static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *
 static bool wants_to_listen(const cb_worker *w)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
-        if (w->domains[i].notify)
+        if (w->lanes[i]->notify)
             return true;
     }
     return false;

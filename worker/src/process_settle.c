@@ -16,12 +16,12 @@ static bool write_all(cb_worker *w, cb_db *db, void *items, size_t n, size_t *re
 
 /* The slot of a checkpoint waits on a semaphore of the job's own: with the domain's mutex, everybody who is
  * answered would queue for it. The job may be gone from here on. */
-static void answer(cb_worker *w, queued *q, bool left)
+static void answer(queued *q, bool left)
 {
     process_job *j = ((process_outcome *)q)->job;
 
     if (j->returned) {
-        process_ended(w, j, left);
+        process_job_ended(j, left);
         return;
     }
     j->left = left;
@@ -30,12 +30,14 @@ static void answer(cb_worker *w, queued *q, bool left)
 
 static void settled(cb_worker *w, queued *o)
 {
-    answer(w, o, false);
+    (void)w;
+    answer(o, false);
 }
 
 static void left(cb_worker *w, queued *o)
 {
-    answer(w, o, true);
+    (void)w;
+    answer(o, true);
 }
 
 /* Once at first and then once a minute: it is brought again every second. */
@@ -44,7 +46,7 @@ static void tell_refused(cb_worker *w, queued *q, const cb_error *e)
     process_outcome *o = (process_outcome *)q;
 
     if (o->tries++ % 60 == 0)
-        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = o->job->domain->name,
+        emit(w, CB_LEVEL_ERROR, "settle.refused", .domain = o->job->job.lane->name,
              .process_id = o->settlement.process_id.text, .error = e->message, .hint = e->hint,
              .error_code = e->sqlstate);
 }

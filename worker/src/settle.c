@@ -13,7 +13,7 @@ static cb_level level_of(const cb_settlement *s)
                                                                     : CB_LEVEL_INFO;
 }
 
-static const char *event_of(const job *j, const cb_settlement *s)
+static const char *event_of(const command_job *j, const cb_settlement *s)
 {
     static const char *const names[] = {
         [CB_SUCCESS] = "command.completed",    [CB_TRANSIENT] = "command.failed",
@@ -28,7 +28,7 @@ static const char *event_of(const job *j, const cb_settlement *s)
     return names[s->outcome];
 }
 
-static void tell(cb_worker *w, job *j, const cb_settlement *s)
+static void tell(cb_worker *w, command_job *j, const cb_settlement *s)
 {
     const cb_command *c = j->command;
     bool timeout = s == &j->timeout.settlement;
@@ -40,29 +40,29 @@ static void tell(cb_worker *w, job *j, const cb_settlement *s)
          .lease_no = c->lease_no, .outcome = cb_outcome_name(s->outcome),
          .verdict = cb_verdict_name(s->verdict), .error_code = s->error_code,
          .retry_seconds = s->outcome == CB_TRANSIENT ? s->retry_seconds : 0,
-         .took_ms = ns_to_ms((timeout ? now_ns() : j->returned_at) - j->started_at));
+         .took_ms = ns_to_ms((timeout ? now_ns() : j->returned_at) - j->job.began));
 }
 
 void outcome_settled(cb_worker *w, outcome *o)
 {
-    job *j = o->job;
-    served *d = j->domain;
+    command_job *j = o->job;
+    lane *l = j->job.lane;
     const cb_settlement *s = &o->settlement;
     bool late = o == &j->own && j->timed_out;
 
-    metrics_outcome(w->metrics, d->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
+    metrics_outcome(w->metrics, l->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
                     s->error_code);
     tell(w, j, s);
     if (j->command->reply_to && w->moves_processes)
         process_hint_reply(w, j->command->reply_to);
     if (o == &j->own) {
-        served_end(d, j);
+        lane_end(&j->job);
         return;
     }
-    pthread_mutex_lock(&d->mutex);
+    pthread_mutex_lock(&l->mutex);
     bool parked = j->parked;
     j->timeout_pending = false;
-    pthread_mutex_unlock(&d->mutex);
+    pthread_mutex_unlock(&l->mutex);
     if (parked)
         settler_put(&w->settling, &j->own.queued);
 }
@@ -97,8 +97,8 @@ static void flushed(cb_worker *w)
 static bool is_bursting(cb_worker *w)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
-        if (atomic_load(&d->ready) > 0 && atomic_load(&d->typical_ns) < quick_ns)
+        command_lane *l = &w->domains[i].commands;
+        if (atomic_load(&l->lane.ready) > 0 && atomic_load(&l->typical_ns) < quick_ns)
             return true;
     }
     return false;

@@ -1,7 +1,6 @@
 /* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is durable; what a
  * run came to in the end is settled without it. */
 #include <malloc.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -14,10 +13,10 @@ static const double timer_seconds = 0.25;
 /* Hands it to the settler and waits. False: it does not count, or the worker ends without it. */
 static bool settle_and_wait(process_job *j, cb_process_settlement *s)
 {
-    process_domain *d = j->domain;
+    lane *l = j->job.lane;
 
     j->outcome.settlement = *s;
-    settler_put(&d->worker->process_settling, &j->outcome.queued);
+    settler_put(&l->worker->process_settling, &j->outcome.queued);
     while (sem_wait(&j->answer) != 0)
         continue; /* a signal */
     if (j->left)
@@ -28,8 +27,8 @@ static bool settle_and_wait(process_job *j, cb_process_settlement *s)
 
 static void tell_stale(cb_worker *w, const process_job *j)
 {
-    metrics_process_stale(w->metrics, j->domain->index);
-    emit(w, CB_LEVEL_WARN, "process.stale", .domain = j->domain->name,
+    metrics_process_stale(w->metrics, j->job.lane->index);
+    emit(w, CB_LEVEL_WARN, "process.stale", .domain = j->job.lane->name,
          .process_id = j->row->process_id.text, .process_type = j->row->process_type,
          .lease_no = j->row->lease_no, .verdict = cb_verdict_name(CB_STALE),
          .hint = "its lease was lost: what this run came to changed nothing");
@@ -40,73 +39,58 @@ static void tell_stale(cb_worker *w, const process_job *j)
 static bool checkpoint(void *arg, cb_process_settlement *settlement)
 {
     process_job *j = arg;
-    cb_worker *w = j->domain->worker;
+    cb_worker *w = j->job.lane->worker;
     int64_t asked_at = now_ns();
 
     settlement->verdict = CB_SETTLED;
     bool durable = settle_and_wait(j, settlement);
     if (durable) {
-        atomic_store(&j->lease_end, lease_end_from(asked_at, j->domain->vt_seconds));
-        metrics_process_settled(w->metrics, j->domain->index, true);
+        atomic_store(&j->job.lease_end, lease_end_from(asked_at, j->job.lane->vt_seconds));
+        metrics_process_settled(w->metrics, j->job.lane->index, true);
     } else if (settlement->verdict == CB_STALE) {
         tell_stale(w, j);
     }
     return durable;
 }
 
-static void step_ended(process_job *j)
-{
-    process_domain *d = j->domain;
-
-    if (j->step_began == 0)
-        return;
-    metrics_process_step(d->worker->metrics, d->index, (now_ns() - j->step_began) / 1000);
-    j->step_began = 0;
-    if (j->overdue)
-        d->overdue--;
-    if (j->given_up)
-        atomic_fetch_sub(&d->given_up, 1);
-    j->overdue = j->given_up = false;
-}
-
 /* The lease goes on while a step runs, however long; it begins with enough of it to be renewed. */
 static void stepping(void *arg, const char *name, int64_t timeout_ms)
 {
     process_job *j = arg;
-    process_domain *d = j->domain;
+    lane *l = j->job.lane;
 
-    pthread_mutex_lock(&d->mutex);
-    step_ended(j);
-    if (name) {
-        snprintf(j->step, sizeof j->step, "%s", name);
-        j->step_began = now_ns();
-        j->step_timeout = timeout_ms * 1000000;
+    pthread_mutex_lock(&l->mutex);
+    if (j->job.runs) {
+        metrics_process_step(l->worker->metrics, l->index, (now_ns() - j->job.began) / 1000);
+        watch_end(&j->job);
     }
-    pthread_mutex_unlock(&d->mutex);
-    if (name && atomic_load(&j->lease_end) - now_ns() < seconds_to_ns(d->vt_seconds / 2))
-        renew_soon(d->worker);
+    if (name)
+        watch_begin(&j->job, name, timeout_ms * 1000000);
+    pthread_mutex_unlock(&l->mutex);
+    if (name && atomic_load(&j->job.lease_end) - now_ns() < seconds_to_ns(l->vt_seconds / 2))
+        renew_soon(l->worker);
 }
 
 static void waited(void *arg, bool for_command, const char *name, int64_t ms)
 {
     const process_job *j = arg;
-    const process_domain *d = j->domain;
+    const lane *l = j->job.lane;
 
-    metrics_process_waited(d->worker->metrics, d->index, j->type, for_command, name, ms * 1000);
+    metrics_process_waited(l->worker->metrics, l->index, j->type, for_command, name, ms * 1000);
 }
 
 static bool is_lost(void *arg)
 {
     const process_job *j = arg;
 
-    return now_ns() >= atomic_load(&j->lease_end);
+    return now_ns() >= atomic_load(&j->job.lease_end);
 }
 
 static bool is_stopping(void *arg)
 {
     const process_job *j = arg;
 
-    return atomic_load(&j->domain->worker->stopping);
+    return atomic_load(&j->job.lane->worker->stopping);
 }
 
 const cb_run_host process_run_host = {
@@ -148,10 +132,10 @@ static void tell(cb_worker *w, const process_job *j, const cb_run_result *r, int
     size_t end = end_of(r->status);
 
     if (r->misuse)
-        emit(w, CB_LEVEL_ERROR, "process.misused", .domain = j->domain->name,
+        emit(w, CB_LEVEL_ERROR, "process.misused", .domain = j->job.lane->name,
              .process_id = j->row->process_id.text, .process_type = j->row->process_type,
              .error = r->misuse);
-    emit(w, ends[end].level, ends[end].event, .domain = j->domain->name,
+    emit(w, ends[end].level, ends[end].event, .domain = j->job.lane->name,
          .process_id = j->row->process_id.text, .process_type = j->row->process_type,
          .status = r->status, .lease_no = j->row->lease_no, .error_code = r->error_code,
          .error = r->error_message, .count = r->steps, .took_ms = ns_to_ms(took),
@@ -168,21 +152,22 @@ static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
     if (!ends[end_of(r->status)].goes_on)
         return;
     if (strncmp(r->status, "WAITING_FOR_", 12) == 0)
-        claimer_look_within(&w->process_claims, j->domain->index, timer_seconds);
+        claimer_look_within(&w->process_claims, j->job.lane->index, timer_seconds);
     else
-        claimer_hint(&w->process_claims, j->domain->index);
+        claimer_hint(&w->process_claims, j->job.lane->index);
 }
 
-void process_ended(cb_worker *w, process_job *j, bool left)
+void process_job_ended(process_job *j, bool left)
 {
-    process_domain *d = j->domain;
+    lane *l = j->job.lane;
+    cb_worker *w = l->worker;
     cb_verdict verdict = j->outcome.settlement.verdict;
     cb_run_result *r = &j->result;
 
     r->settlement.verdict = verdict;
     if (!left && (verdict == CB_SETTLED || verdict == CB_ALREADY)) {
-        metrics_process_settled(w->metrics, d->index, false);
-        metrics_process_run(w->metrics, d->index, j->type,
+        metrics_process_settled(w->metrics, l->index, false);
+        metrics_process_run(w->metrics, l->index, j->type,
                             &(process_run){ r->status, r->steps, r->replayed, j->took / 1000,
                                             j->row->now_ms - j->row->created_ms });
         tell(w, j, r, j->took);
@@ -190,7 +175,7 @@ void process_ended(cb_worker *w, process_job *j, bool left)
     } else if (!left && verdict == CB_STALE) {
         tell_stale(w, j);
     }
-    process_domain_end(d, j);
+    lane_end(&j->job);
     claimer_freed(&w->process_claims);
     if (atomic_load(&w->stopping))
         worker_changed(w);
@@ -199,15 +184,15 @@ void process_ended(cb_worker *w, process_job *j, bool left)
 /* Without memory for that it is as if this worker had died: the lease ends by itself. */
 static void hand_over(cb_worker *w, process_job *j, const cb_run_result *r, int64_t took)
 {
-    process_domain *d = j->domain;
+    lane *l = j->job.lane;
 
-    pthread_mutex_lock(&d->mutex);
-    j->finished = true;
-    pthread_mutex_unlock(&d->mutex);
+    pthread_mutex_lock(&l->mutex);
+    j->job.stage = JOB_RETURNED;
+    pthread_mutex_unlock(&l->mutex);
     if (!r->lost && process_job_return(j, r, took))
         settler_put(&w->process_settling, &j->outcome.queued);
     else
-        process_ended(w, j, true);
+        process_job_ended(j, true);
 }
 
 static bool is_large(const cb_run_result *r)
@@ -216,30 +201,55 @@ static bool is_large(const cb_run_result *r)
 }
 
 /* What a large run held goes back to the system, and does not stay with this slot until its next run. */
-static void let_go(process_slot *slot)
+static void let_go(slot *s)
 {
-    cb_run_forget(slot->run);
+    cb_run_forget(s->run);
     malloc_trim(0);
 }
 
-void *process_slot_thread(void *arg)
+void process_job_run(slot *s, job *base)
 {
-    process_slot *slot = arg;
-    process_domain *d = slot->domain;
-    cb_worker *w = d->worker;
-    process_job *j;
+    process_lane *l = (process_lane *)s->lane;
+    process_job *j = (process_job *)base;
+    cb_worker *w = s->lane->worker;
+    cb_run_result result = { 0 };
+    size_t memory = process_memory_take(&w->process_memory, cb_run_memory(j->row), &w->ending);
+    int64_t from = now_ns();
 
-    while ((j = process_domain_next(d))) {
-        cb_run_result result = { 0 };
-        size_t memory = process_memory_take(&w->process_memory, cb_run_memory(j->row), &w->ending);
-        int64_t from = now_ns();
-        cb_run_process(slot->run, j->row, &d->host, j, &result);
-        stepping(j, NULL, 0);
-        bool large = memory > 0 || is_large(&result);
-        hand_over(w, j, &result, now_ns() - from);
-        if (large)
-            let_go(slot);
-        process_memory_give(&w->process_memory, memory);
-    }
-    return NULL;
+    cb_run_process(s->run, j->row, &l->host, j, &result);
+    stepping(j, NULL, 0);
+    bool large = memory > 0 || is_large(&result);
+    hand_over(w, j, &result, now_ns() - from);
+    if (large)
+        let_go(s);
+    process_memory_give(&w->process_memory, memory);
+}
+
+/* The database still has it for ours: the claimer's next look releases it. */
+void process_job_give_back(job *j)
+{
+    cb_worker *w = j->lane->worker;
+
+    lane_end(j);
+    claimer_sweep(&w->process_claims);
+}
+
+/* The run itself settles a step that returned too late. */
+bool process_job_overdue(job *j)
+{
+    (void)j;
+    return true;
+}
+
+void process_job_tell_overdue(const job *base, const char *step, bool stuck)
+{
+    const cb_process_row *row = ((const process_job *)base)->row;
+
+    emit(base->lane->worker, stuck ? CB_LEVEL_ERROR : CB_LEVEL_WARN,
+         stuck ? "step.stuck" : "process.step_overdue", .domain = base->lane->name,
+         .process_id = row->process_id.text, .process_type = row->process_type, .step = step,
+         .lease_no = row->lease_no,
+         .hint = stuck
+                     ? "it did not return within its timeout and kill-grace: this instance must end"
+                     : "it runs past its timeout; its result will not count");
 }
