@@ -12,7 +12,6 @@
 #include <commandbus/receive.h>
 
 #include "lane.h"
-#include "outcomes.h"
 #include "registry.h"
 
 /* A command type without handler: when it was first and last seen. */
@@ -38,18 +37,14 @@ typedef struct {
     unknown_type unknown[UNKNOWN_TYPES];
 } command_lane;
 
-typedef struct command_job command_job;
-
-/* Something to settle. A job has two: what its handler came to, and before that perhaps a timeout. */
-typedef struct outcome {
-    queued queued; /* always first */
-    command_job *job;
+/* A job has two: what its handler came to, and before that perhaps a timeout. */
+typedef struct {
+    outcome outcome; /* always first */
     cb_settlement settlement;
-    int tries;             /* that the database refused */
     int64_t put_off_since; /* when its effects first did not get through, 0: never */
-} outcome;
+} command_outcome;
 
-struct command_job {
+typedef struct {
     job job; /* always first */
     command_lane *lane;
     const cb_command *command; /* borrowed from the claim */
@@ -60,24 +55,17 @@ struct command_job {
     bool parked;               /* returned meanwhile: `own` follows that verdict */
     int64_t returned_at;
 
-    outcome own, timeout;
+    command_outcome own, timeout;
     cb_context *context; /* what `own` borrows from */
     char timeout_text[80];
-};
+} command_job;
 
 bool command_lane_init(command_lane *l, cb_worker *w, size_t index,
                        const cb_worker_domain_options *options, cb_error *e);
 void command_lane_done(command_lane *l);
 
-/* The caller owns the job. NULL: no memory. */
-job *command_job_make(command_lane *l, claim_share *share, const cb_command *command,
-                      int64_t lease_end);
-
 /* Seconds before attempt n + 1. */
 double command_backoff(const command_lane *l, int attempt);
-
-/* For queues of them. */
-size_t outcome_bytes(const queued *o);
 
 extern const lane_ops command_ops;
 
@@ -88,6 +76,14 @@ void command_job_give_back(job *j);
 bool command_job_overdue(job *j);
 bool command_job_is_hopeless(const job *j);
 void command_job_tell_stuck(const job *j, const char *step, bool stuck);
+
+/* ---- of its outcomes ---- */
+size_t command_outcome_bytes(const outcome *o);
+bool command_outcomes_settle(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused,
+                             cb_error *e);
+/* Counts, tells, and ends the job if that was its last outcome. */
+bool command_outcome_settled(outcome *o);
+void command_outcome_tell_refused(const outcome *o, const cb_error *e);
 
 /* The host of its context; the arg is the job. */
 extern const cb_host command_host;

@@ -192,9 +192,9 @@ static void hand_over(command_lane *l, command_job *j)
     bool with_effects = !late && j->context && j->own.settlement.outcome == CB_SUCCESS &&
                         cb_context_effects(j->context) > 0;
     if (with_effects)
-        outcomes_put(&w->effecting, &j->own.queued);
+        outcomes_put(&w->effecting, &j->own.outcome);
     else
-        settler_put(&w->settling, &j->own.queued);
+        settler_put(&j->own.outcome);
 }
 
 void command_job_run(slot *s, job *base)
@@ -214,7 +214,7 @@ void command_job_give_back(job *base)
     command_job *j = (command_job *)base;
 
     j->own.settlement.outcome = CB_INTERRUPTED;
-    settler_put(&base->lane->worker->settling, &j->own.queued);
+    settler_put(&j->own.outcome);
 }
 
 /* ---- timeouts ---- */
@@ -233,7 +233,7 @@ bool command_job_overdue(job *base)
     s->still_running = true;
     s->retry_seconds = command_backoff(j->lane, j->command->attempt);
     j->timed_out = j->timeout_pending = base->lease_ends = true;
-    settler_put(&base->lane->worker->settling, &j->timeout.queued);
+    settler_put(&j->timeout.outcome);
     return false;
 }
 
@@ -251,4 +251,92 @@ void command_job_tell_stuck(const job *base, const char *step, bool stuck)
          .command_id = j->command->command_id.text, .command_type = j->command->command_type,
          .attempt = j->command->attempt, .took_ms = ns_to_ms(now_ns() - base->began),
          .hint = "it did not return within its timeout and kill-grace: this instance must end");
+}
+
+/* ---- what came of it ---- */
+
+static cb_level level_of(const cb_settlement *s)
+{
+    return s->outcome == CB_SUCCESS || s->outcome == CB_INTERRUPTED ? CB_LEVEL_DEBUG
+                                                                    : CB_LEVEL_INFO;
+}
+
+static const char *event_of(const command_job *j, const cb_settlement *s)
+{
+    static const char *const names[] = {
+        [CB_SUCCESS] = "command.completed",    [CB_TRANSIENT] = "command.failed",
+        [CB_PERMANENT] = "command.failed",     [CB_BUSINESS_RULE] = "command.declined",
+        [CB_INTERRUPTED] = "command.released",
+    };
+
+    if (s == &j->timeout.settlement)
+        return "command.timeout";
+    if (s->verdict == CB_STALE || j->timed_out)
+        return "command.late";
+    return names[s->outcome];
+}
+
+static void tell(const command_job *j, const cb_settlement *s)
+{
+    cb_worker *w = j->job.lane->worker;
+    const cb_command *c = j->command;
+    bool timeout = s == &j->timeout.settlement;
+    bool unusual = s->verdict == CB_STALE || timeout || j->timed_out;
+
+    emit(w, unusual ? CB_LEVEL_WARN : level_of(s), event_of(j, s), .domain = c->domain,
+         .command_id = c->command_id.text, .correlation_id = c->correlation_id.text,
+         .command_type = c->command_type, .attempt = c->attempt, .max_attempts = c->max_attempts,
+         .lease_no = c->lease_no, .outcome = cb_outcome_name(s->outcome),
+         .verdict = cb_verdict_name(s->verdict), .error_code = s->error_code,
+         .retry_seconds = s->outcome == CB_TRANSIENT ? s->retry_seconds : 0,
+         .took_ms = ns_to_ms((timeout ? now_ns() : j->returned_at) - j->job.began));
+}
+
+bool command_outcome_settled(outcome *base)
+{
+    command_outcome *o = (command_outcome *)base;
+    command_job *j = (command_job *)base->job;
+    lane *l = j->job.lane;
+    cb_worker *w = l->worker;
+    const cb_settlement *s = &o->settlement;
+    bool late = o == &j->own && j->timed_out;
+
+    metrics_outcome(w->metrics, l->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
+                    s->error_code);
+    tell(j, s);
+    if (j->command->reply_to && w->moves_processes)
+        claimer_hint_queue(&w->claims[PROCESSES], j->command->reply_to);
+    if (o == &j->own) {
+        lane_end(&j->job);
+        return true;
+    }
+    pthread_mutex_lock(&l->mutex);
+    bool parked = j->parked;
+    j->timeout_pending = false;
+    pthread_mutex_unlock(&l->mutex);
+    if (parked)
+        settler_put(&j->own.outcome);
+    return false;
+}
+
+size_t command_outcome_bytes(const outcome *o)
+{
+    const cb_settlement *s = &((const command_outcome *)o)->settlement;
+
+    return (s->result ? strlen(s->result) : 0) + (s->error_message ? strlen(s->error_message) : 0);
+}
+
+bool command_outcomes_settle(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused,
+                             cb_error *e)
+{
+    return cb_settle_each(db, w->id, items, n, refused, e);
+}
+
+void command_outcome_tell_refused(const outcome *o, const cb_error *e)
+{
+    const lane *l = o->job->lane;
+
+    emit(l->worker, CB_LEVEL_ERROR, "settle.refused", .domain = l->name,
+         .command_id = ((const command_outcome *)o)->settlement.command_id.text,
+         .error = e->message, .hint = e->hint, .error_code = e->sqlstate);
 }

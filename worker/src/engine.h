@@ -22,7 +22,6 @@
 #include "command_lane.h"
 #include "link.h"
 #include "metrics.h"
-#include "outcomes.h"
 #include "process_lane.h"
 #include "process_memory.h"
 #include "settler.h"
@@ -81,15 +80,15 @@ struct cb_worker {
     bool runs_processes;  /* there are slots for some */
     bool moves_processes; /* or else replies to deliver */
     process_memory process_memory;
-    atomic_size_t command_bytes; /* of claims of commands that are alive */
-    char **sends_to;             /* further domains, which are only registered */
+    atomic_size_t claimed_bytes[KINDS]; /* of claims that are alive */
+    char **sends_to;                    /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];
 
-    claimer claims, process_claims;
+    claimer claims[KINDS];
     renewer renewals;
-    settler settling, process_settling;
+    settler settling[KINDS];
     outcomes effecting;
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
@@ -121,8 +120,6 @@ void *listen_thread(void *worker);
 void *keep_thread(void *worker);
 
 /* ---- what they ask of each other ---- */
-/* A verdict came: counts, tells, and ends the job if that was its last outcome. */
-void outcome_settled(cb_worker *w, outcome *o);
 
 /* Renews at once; the caller does not wait. */
 void renew_soon(cb_worker *w);

@@ -13,7 +13,6 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
 
 /* One round of housekeeping leaves the rest to the next after so many batches of rows. */
 enum {
@@ -197,6 +196,15 @@ static bool keep_replies(cb_worker *w, cb_error *e)
     return true;
 }
 
+static bool deliver_former_replies(cb_worker *w, cb_error *e)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < w->n_domains; i++)
+        ok = process_lane_deliver_former(&w->domains[i].processes, w->links[LINK_KEEP].db, e);
+    return ok;
+}
+
 static const struct {
     bool (*run)(cb_worker *w, cb_error *e);
     const char *name;
@@ -207,7 +215,7 @@ static const struct {
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
     [CHORE_FIGURES] = { take_figures, "figures", 10, true },
     [CHORE_FLEET] = { take_fleet_figures, "fleet", 10, true },
-    [CHORE_FORMER] = { processes_former_replies, "former", 5, true },
+    [CHORE_FORMER] = { deliver_former_replies, "former", 5, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
     [CHORE_MESSAGES] = { keep_messages, "messages", 20, false },
     [CHORE_REPLIES] = { keep_replies, "replies", 20, false },

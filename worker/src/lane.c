@@ -29,6 +29,21 @@ void job_drop(job *j)
     share_drop(share);
 }
 
+claim_share *share_make(const lane *l, void *claim, size_t bytes)
+{
+    claim_share *share = calloc(1, sizeof *share);
+
+    if (!share)
+        return NULL;
+    share->ops = l->ops;
+    share->claim = claim;
+    share->bytes = bytes;
+    share->counted = &l->worker->claimed_bytes[l->ops->kind];
+    atomic_fetch_add(share->counted, bytes);
+    atomic_init(&share->users, 1);
+    return share;
+}
+
 void share_drop(claim_share *share)
 {
     if (atomic_fetch_sub(&share->users, 1) > 1)
@@ -66,9 +81,9 @@ void lane_init(lane *l, cb_worker *w, const lane_ops *ops, size_t index,
     l->name = w->domains[index].name;
     l->vt_seconds =
         o->visibility_timeout_seconds > 0 ? o->visibility_timeout_seconds : default_vt_seconds;
-    l->poll_seconds =
+    l->claiming.sleep.poll_seconds =
         o->poll_interval_seconds > 0 ? o->poll_interval_seconds : default_poll_seconds;
-    l->notify = !o->no_notify;
+    l->claiming.sleep.notify = !o->no_notify;
     pthread_mutex_init(&l->mutex, NULL);
     waiting_init(&l->work);
 }

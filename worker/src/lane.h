@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "claimer.h"
+
 typedef struct lane lane;
 typedef struct job job;
 
@@ -69,11 +71,20 @@ struct job {
     atomic_int users; /* the lane's list, and whoever looks without its mutex */
 };
 
+/* Something to settle: the first member of a command_outcome or a process_outcome. */
+typedef struct outcome {
+    struct outcome *next; /* in a queue of them */
+    job *job;
+    int tries; /* that the database refused */
+} outcome;
+
 /* Fills in a new job, which joins no list and whose only user is the caller. Takes a share of the claim. */
 void job_init(job *j, lane *l, claim_share *share, int64_t lease_end);
 /* Drops one user; the last one frees it. */
 void job_drop(job *j);
 
+/* The caller is its first user, and the claim ends with the last one. NULL: no memory. */
+claim_share *share_make(const lane *l, void *claim, size_t bytes);
 /* Drops one user of a claim; the last one frees it. */
 void share_drop(claim_share *share);
 
@@ -96,8 +107,21 @@ typedef struct {
 
 /* What differs between the kinds. */
 typedef struct lane_ops {
+    lane_kind kind;
+    link_name claim_link, settle_link; /* over which they are claimed, and settled */
+
+    /* How many could be claimed now, as far as places and memory go. */
+    size_t (*free_places)(const lane *l);
+    /* Claims up to `quantity`, and tells what came. */
+    bool (*claim)(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e);
     void (*claim_free)(void *claim);
+    /* Of the i-th of the claim, with the caller as its user. NULL: no memory. */
+    job *(*job_make)(lane *l, claim_share *share, size_t i, int64_t lease_end);
     void (*job_free)(job *j);
+    /* Frees, uncharged, what the database says this worker holds of the lane and is not among the jobs. */
+    bool (*release_unknown)(lane *l, cb_db *db, job *const *jobs, size_t n, size_t *released,
+                            cb_error *e);
+    void (*tell_released)(const lane *l, size_t released);
 
     /* A slot took the job: with the lane's mutex held, which it may give up for a while. May be NULL. */
     void (*begin)(job *j);
@@ -120,6 +144,21 @@ typedef struct lane_ops {
     bool (*has_lost_place)(const job *j);
     void (*renewed)(const job *j);
     void (*lost)(const job *j);
+
+    size_t item_size;                  /* of what the database is given to settle, */
+    size_t item_at;                    /* where that stands in the outcome, */
+    size_t verdict_at;                 /* and where in it the answer, a cb_verdict, does */
+    size_t (*bytes)(const outcome *o); /* of it on the wire */
+    /* Writes n items; one that is not taken never spoils its batch. */
+    bool (*settle)(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused, cb_error *e);
+    /* It has its verdict, which is not CB_BUSY. True when its job has ended: a place is free. */
+    bool (*settled)(outcome *o);
+    /* The database takes it in no form; it is brought again every second. */
+    void (*tell_refused)(const outcome *o, const cb_error *e);
+    /* The worker ends without it. NULL: nobody waits. */
+    void (*left)(outcome *o);
+    /* More outcomes of this lane come within microseconds. NULL: never. */
+    bool (*is_bursting)(const lane *l);
 } lane_ops;
 
 struct lane {
@@ -130,9 +169,12 @@ struct lane {
     const char *name; /* of the domain, borrowed */
     int n_slots;      /* 0: nothing of this kind runs here */
     int n_places;     /* the slots, and what may be claimed ahead of them */
-    double vt_seconds, poll_seconds;
-    bool notify;
+    double vt_seconds;
+    size_t
+        first_reply; /* of the queues that it sleeps on: that and those behind it bring replies */
     slot *slots;
+
+    claim_state claiming; /* the claimer's */
 
     pthread_mutex_t mutex; /* guards everything below, and the stages of jobs */
     pthread_cond_t work;   /* a job is ready, or it is time to end */

@@ -8,7 +8,6 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
 
 bool worker_pause(cb_worker *w, double seconds)
 {
@@ -63,7 +62,12 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         if (!cb_domain_register(db, w->sends_to[i], NULL, e))
             return cb_fail_while(e, "registering domain '%s'", w->sends_to[i]);
     }
-    return (!w->moves_processes || processes_register(w, db, e)) && keep_heartbeat(w, e);
+    for (size_t i = 0; w->moves_processes && i < w->n_domains; i++) {
+        const process_lane *l = &w->domains[i].processes;
+        if (l->n_kinds > 0 && !cb_process_register(db, l->kinds, l->n_kinds, e))
+            return cb_fail_while(e, "registering the process types of domain '%s'", l->lane.name);
+    }
+    return keep_heartbeat(w, e);
 }
 
 bool worker_needs(const cb_worker *w, link_name link)
@@ -133,15 +137,15 @@ static bool start_threads(cb_worker *w, cb_error *e)
         void *(*run)(void *);
         void *arg;
     } all[] = {
-        { !w->no_commands, settler_thread, &w->settling },
+        { !w->no_commands, settler_thread, &w->settling[COMMANDS] },
         { !w->no_commands, effect_thread, w },
-        { w->runs_processes, settler_thread, &w->process_settling },
+        { w->runs_processes, settler_thread, &w->settling[PROCESSES] },
         { true, renew_thread, w },
         { true, watch_thread, w },
         { true, listen_thread, w },
         { true, keep_thread, w },
-        { w->moves_processes, claimer_thread, &w->process_claims },
-        { !w->no_commands, claimer_thread, &w->claims },
+        { w->moves_processes, claimer_thread, &w->claims[PROCESSES] },
+        { !w->no_commands, claimer_thread, &w->claims[COMMANDS] },
     };
 
     if (!start_slots(w, e))
@@ -172,21 +176,21 @@ static void end_threads(cb_worker *w)
 {
     end_slots(w, COMMANDS);
     outcomes_end(&w->effecting);
-    outcomes_end(&w->settling.waiting);
+    outcomes_end(&w->settling[COMMANDS].waiting);
 
     pthread_mutex_lock(&w->pausing);
     atomic_store(&w->ending, true);
     pthread_cond_broadcast(&w->unpause);
     pthread_mutex_unlock(&w->pausing);
-    claimer_freed(&w->claims);
-    claimer_freed(&w->process_claims);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_freed(&w->claims[kind]);
     renew_soon(w);
     pthread_mutex_lock(&w->listening);
     if (w->listener)
         cb_listener_wake(w->listener);
     pthread_mutex_unlock(&w->listening);
     end_slots(w, PROCESSES);
-    outcomes_end(&w->process_settling.waiting);
+    outcomes_end(&w->settling[PROCESSES].waiting);
     for (; w->n_threads > 0; w->n_threads--)
         pthread_join(w->threads[w->n_threads - 1], NULL);
 }
@@ -199,16 +203,29 @@ static void reset(cb_worker *w)
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
     troubles_reset(w);
-    w->settling.waiting.ending = w->effecting.ending = false;
-    w->process_settling.waiting.ending = false;
-    claimer_reset(&w->claims);
-    claimer_reset(&w->process_claims);
+    w->effecting.ending = false;
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++) {
+        w->settling[kind].waiting.ending = false;
+        claimer_reset(&w->claims[kind]);
+    }
 }
 
 static void close_links(cb_worker *w)
 {
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
+}
+
+/* Of processes that never began here nothing else tells the database; drained commands are settled. */
+static void release_processes(cb_worker *w, cb_db *db)
+{
+    cb_error e;
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        lane *l = worker_lane(w, PROCESSES, i);
+        if (l->n_slots > 0)
+            (void)!l->ops->release_unknown(l, db, NULL, 0, NULL, &e);
+    }
 }
 
 /* With `life` held. */
@@ -220,7 +237,7 @@ static void tear_down(cb_worker *w)
 
     end_threads(w);
     if (db && !cb_db_is_lost(db)) {
-        processes_release(w, db);
+        release_processes(w, db);
         (void)!cb_retire(db, w->id, &e);
     }
     close_links(w);
@@ -270,7 +287,8 @@ static bool begin_to_stop(cb_worker *w)
 
 static bool is_claiming(cb_worker *w)
 {
-    return atomic_load(&w->claims.claiming) || atomic_load(&w->process_claims.claiming);
+    return atomic_load(&w->claims[COMMANDS].claiming) ||
+           atomic_load(&w->claims[PROCESSES].claiming);
 }
 
 static bool is_drained(cb_worker *w)
@@ -326,8 +344,8 @@ void cb_worker_stop_now(cb_worker *w)
     atomic_fetch_add(&w->abandoned, 1);
     worker_changed(w);
     /* What has an outcome already is written, if that is a matter of a moment. */
-    for (int i = 0; i < 100 && (outcomes_count(&w->settling.waiting) > 0 ||
-                                outcomes_count(&w->process_settling.waiting) > 0);
+    for (int i = 0; i < 100 && (outcomes_count(&w->settling[COMMANDS].waiting) > 0 ||
+                                outcomes_count(&w->settling[PROCESSES].waiting) > 0);
          i++)
         worker_pause(w, 0.01);
 }

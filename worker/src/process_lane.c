@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "engine.h"
-#include "processes.h"
 
 /* ---- types and queues ---- */
 
@@ -137,6 +137,10 @@ bool process_lane_init(process_lane *l, cb_worker *w, size_t index,
                                            .reply_queues = (const char *const *)&l->queues[1],
                                            .n_reply_queues = l->n_queues - 1,
                                            .reply_grace_seconds = options->reply_grace_seconds };
+    size_t first = slots > 0 ? 0 : 1; /* who runs none is not to be woken for them */
+    l->lane.claiming.sleep.queues = (const char *const *)l->queues + first;
+    l->lane.claiming.sleep.n_queues = l->n_queues - first;
+    l->lane.first_reply = 1 - first;
     l->host = process_run_host;
     l->host.lease_seconds = l->lane.vt_seconds;
     l->host.renews = true;
@@ -155,17 +159,123 @@ void process_lane_done(process_lane *l)
     free(l->listed);
 }
 
+/* ---- claiming ---- */
+
+/* How long a timer may stay unknown that another instance has set: nobody is notified of timers, and
+ * whoever set one may be gone when it is due (STP.15). */
+static const double strange_timer_seconds = 0.8;
+/* While there is much to do the next timer is asked for so often, not at every look. */
+static const double ask_timer_seconds = 0.05;
+
+static size_t free_places(const lane *l)
+{
+    return process_memory_room(atomic_load(&l->worker->claimed_bytes[PROCESSES])) > 0
+               ? lane_free_places(l)
+               : 0;
+}
+
+static void tell_claimed(const lane *l, size_t n, const cb_process_look *look)
+{
+    cb_worker *w = l->worker;
+
+    metrics_process_claim(w->metrics, l->index, n, look);
+    if (n > 0)
+        emit(w, CB_LEVEL_DEBUG, "processes.claimed", .domain = l->name, .count = (int64_t)n);
+    if (look->delivered > 0)
+        emit(w, CB_LEVEL_DEBUG, "replies.delivered", .domain = l->name, .count = look->delivered);
+    if (look->late > 0)
+        emit(w, CB_LEVEL_WARN, "replies.late", .domain = l->name, .count = look->late,
+             .hint = "their processes had ended: see process events LATE_REPLY");
+    if (look->dead_lettered > 0)
+        emit(w, CB_LEVEL_WARN, "replies.dead_lettered", .domain = l->name,
+             .count = look->dead_lettered,
+             .hint = "archived: see audit events REPLY_DEAD_LETTERED");
+}
+
+static double sooner(double a, double b)
+{
+    return a < 0 || b < a ? b : a;
+}
+
+/* Seconds until the next look for a timer that nobody hints at; < 0: any. */
+static double seconds_to_timer(process_lane *l, const cb_process_look *look)
+{
+    int64_t now = now_ns();
+    double seconds = -1;
+
+    if (!l->claim.leave_timer) {
+        l->timer_asked_at = now;
+        /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled for. */
+        l->timer_at = look->next_seconds > 0 ? now + seconds_to_ns(look->next_seconds) : 0;
+    } else {
+        seconds = ask_timer_seconds;
+        if (look->next_seconds > 0) /* a reply to deliver */
+            seconds = sooner(seconds, look->next_seconds);
+    }
+    if (l->timer_at > 0)
+        seconds = sooner(seconds, l->timer_at > now ? ns_to_ms(l->timer_at - now) / 1000 : 0);
+    if (l->lane.n_slots > 0)
+        seconds = sooner(seconds, strange_timer_seconds);
+    return seconds;
+}
+
+/* One call delivers the replies that have come, takes what is due, and tells when the next timer will be. */
+static bool claim(lane *base, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
+{
+    process_lane *l = (process_lane *)base;
+    OWNED(cb_process_claim) taken = NULL;
+    cb_process_look look = { .next_seconds = -1 };
+    int64_t now = now_ns();
+
+    l->claim.leave_replies = !base->claiming.replies;
+    l->claim.claim_bytes =
+        process_memory_room(atomic_load(&base->worker->claimed_bytes[PROCESSES]));
+    l->claim.leave_timer = now < l->timer_asked_at + seconds_to_ns(ask_timer_seconds) &&
+                           (l->timer_at == 0 || now < l->timer_at);
+    if (!cb_process_claim_due(db, &l->claim, (int)quantity, &taken, &look, e))
+        return false;
+    ret->n = cb_process_claim_count(taken);
+    ret->bytes = cb_process_claim_bytes(taken);
+    ret->seen = ret->n + (size_t)(look.delivered + look.late + look.dead_lettered);
+    ret->more = ret->n >= quantity || look.more_processes;
+    ret->more_replies = look.more_replies;
+    ret->look_within = seconds_to_timer(l, &look);
+    tell_claimed(base, ret->n, &look);
+    if (ret->n > 0)
+        ret->claim = cb_process_claim_take(&taken);
+    return true;
+}
+
+static void claim_free(void *claim)
+{
+    cb_process_claim_free(claim);
+}
+
+bool process_lane_deliver_former(process_lane *l, cb_db *db, cb_error *e)
+{
+    cb_worker *w = l->lane.worker;
+    /* The claim's own options are the claimer's. */
+    cb_process_claim_options o = { .worker = w->id,
+                                   .kinds = l->kinds,
+                                   .n_kinds = l->n_kinds,
+                                   .reply_grace_seconds = l->claim.reply_grace_seconds };
+    int64_t delivered = 0;
+
+    if (l->n_queues > 1 && !cb_process_deliver_former(db, &o, &delivered, e))
+        return false;
+    if (delivered > 0) {
+        emit(w, CB_LEVEL_INFO, "replies.delivered", .domain = l->lane.name, .count = delivered,
+             .hint = "from a reply queue of before: the configuration names another");
+        claimer_hint(&l->lane);
+    }
+    return true;
+}
+
 /* ---- jobs ---- */
 
 static const cb_process_row *row_of(const job *j)
 {
     return ((const process_job *)j)->row;
-}
-
-static cb_process_lease lease_of(const job *j)
-{
-    return (cb_process_lease){ .process_id = row_of(j)->process_id,
-                               .lease_no = row_of(j)->lease_no };
 }
 
 static size_t type_of(const process_lane *l, const char *process_type)
@@ -177,54 +287,21 @@ static size_t type_of(const process_lane *l, const char *process_type)
     return i;
 }
 
-job *process_job_make(process_lane *l, claim_share *share, const cb_process_row *row,
-                      int64_t lease_end)
+static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end)
 {
+    process_lane *l = (process_lane *)base;
     process_job *j = calloc(1, sizeof *j);
 
     if (!j)
         return NULL;
-    job_init(&j->job, &l->lane, share, lease_end);
+    job_init(&j->job, base, share, lease_end);
     j->lane = l;
-    j->row = row;
-    j->type = type_of(l, row->process_type);
-    j->outcome.job = j;
+    j->row = cb_process_claim_at(share->claim, i);
+    j->type = type_of(l, j->row->process_type);
+    j->outcome.outcome.job = &j->job;
     sem_init(&j->answer, 0, 0);
+    metrics_timer_lag(base->worker->metrics, base->index, j->row->waited_us);
     return &j->job;
-}
-
-static bool keep(char **to, const char **from)
-{
-    *to = *from ? strdup(*from) : NULL;
-    bool kept = *to || !*from;
-    *from = *to;
-    return kept;
-}
-
-/* Where its commands went, as an index; n_domains: to several. */
-static size_t domain_index(const cb_worker *w, const cb_run_result *result)
-{
-    size_t i = 0;
-
-    if (!result->sent_to)
-        return w->n_domains;
-    while (i < w->n_domains && strcmp(w->domains[i].name, result->sent_to) != 0)
-        i++;
-    return i < w->n_domains ? i : SIZE_MAX;
-}
-
-bool process_job_return(process_job *j, const cb_run_result *result, int64_t took)
-{
-    j->returned = true;
-    j->took = took;
-    j->result = *result;
-    j->outcome.settlement = result->settlement;
-    j->outcome.settlement.verdict = CB_SETTLED;
-    j->sent_to = domain_index(j->job.lane->worker, result);
-    j->result.sent_to = NULL; /* ends with the run */
-    return keep(&j->item, &j->outcome.settlement.item) &&
-           keep(&j->error_code, &j->result.error_code) &&
-           keep(&j->error_message, &j->result.error_message) && keep(&j->misuse, &j->result.misuse);
 }
 
 static void job_free(job *base)
@@ -239,27 +316,52 @@ static void job_free(job *base)
     free(j);
 }
 
-static void claim_free(void *claim)
-{
-    cb_process_claim_free(claim);
-}
-
 /* ---- leases ---- */
+
+/* The caller frees them. */
+static cb_process_lease *leases_of(job *const *jobs, size_t n, cb_error *e)
+{
+    cb_process_lease *leases = calloc(n + 1, sizeof *leases);
+
+    for (size_t i = 0; leases && i < n; i++)
+        leases[i] = (cb_process_lease){ .process_id = row_of(jobs[i])->process_id,
+                                        .lease_no = row_of(jobs[i])->lease_no };
+    if (!leases)
+        cb_fail(e, CB_AGAIN, "no memory for %zu leases", n);
+    return leases;
+}
 
 static bool extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double seconds,
                    cb_lease_state *states, cb_error *e)
 {
-    cb_process_lease *leases = calloc(n + 1, sizeof *leases);
+    cb_process_lease *leases = leases_of(jobs, n, e);
+    bool asked = leases && cb_process_extend(db, w->id, leases, n, seconds, e);
 
-    if (!leases)
-        return cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", n);
-    for (size_t i = 0; i < n; i++)
-        leases[i] = lease_of(jobs[i]);
-    bool asked = cb_process_extend(db, w->id, leases, n, seconds, e);
     for (size_t i = 0; asked && i < n; i++)
         states[i] = leases[i].held ? CB_LEASE_EXTENDED : CB_LEASE_GONE;
     free(leases);
     return asked;
+}
+
+static bool release_unknown(lane *base, cb_db *db, job *const *jobs, size_t n, size_t *released,
+                            cb_error *e)
+{
+    const process_lane *l = (const process_lane *)base;
+    cb_process_lease *held = leases_of(jobs, n, e);
+    bool asked = held && cb_process_release_unknown(db, base->worker->id, l->kinds, l->n_kinds,
+                                                    held, n, released, e);
+
+    free(held);
+    return asked;
+}
+
+static void tell_released(const lane *l, size_t released)
+{
+    cb_worker *w = l->worker;
+
+    metrics_process_released(w->metrics, l->index, released);
+    emit(w, CB_LEVEL_WARN, "process.released", .domain = l->name, .count = (int64_t)released,
+         .hint = "claimed, but not begun here: given back");
 }
 
 static void renewed(const job *j)
@@ -279,8 +381,16 @@ static void lost(const job *j)
 }
 
 const lane_ops process_ops = {
+    .kind = PROCESSES,
+    .claim_link = LINK_PROCESS,
+    .settle_link = LINK_PROCESS_SETTLE,
+    .free_places = free_places,
+    .claim = claim,
     .claim_free = claim_free,
+    .job_make = job_make,
     .job_free = job_free,
+    .release_unknown = release_unknown,
+    .tell_released = tell_released,
     .run = process_job_run,
     .give_back = process_job_give_back,
     .overdue = process_job_overdue,
@@ -288,4 +398,12 @@ const lane_ops process_ops = {
     .extend = extend,
     .renewed = renewed,
     .lost = lost,
+    .item_size = sizeof(cb_process_settlement),
+    .item_at = offsetof(process_outcome, settlement),
+    .verdict_at = offsetof(cb_process_settlement, verdict),
+    .bytes = process_outcome_bytes,
+    .settle = process_outcomes_settle,
+    .settled = process_outcome_settled,
+    .tell_refused = process_outcome_tell_refused,
+    .left = process_outcome_left,
 };

@@ -11,7 +11,6 @@
 #include <semaphore.h>
 
 #include "lane.h"
-#include "outcomes.h"
 
 typedef struct {
     lane lane; /* always first */
@@ -31,17 +30,13 @@ typedef struct {
     int64_t timer_at;       /* and when that is; 0: there is none */
 } process_lane;
 
-typedef struct process_job process_job;
-
-/* What a job has to settle: one thing at a time, a checkpoint or the end of its run. */
+/* A job has one at a time: a checkpoint, or the end of its run. */
 typedef struct {
-    queued queued; /* always first */
-    process_job *job;
+    outcome outcome;                  /* always first */
     cb_process_settlement settlement; /* its item is the job's, or of the run whose slot waits */
-    int tries;                        /* that the database refused */
 } process_outcome;
 
-struct process_job {
+typedef struct {
     job job; /* always first */
     process_lane *lane;
     const cb_process_row *row; /* borrowed from the claim */
@@ -59,7 +54,7 @@ struct process_job {
     char *item, *error_code, *error_message, *misuse;
     /* The domain whose claimer is to look, when it is settled; n_domains: all of them. */
     size_t sent_to;
-};
+} process_job;
 
 /* Takes the process types of the domain's sets. Refuses (CB_MISUSE) one of another domain, and one that
  * two sets offer. Borrows sets, routes and settings. */
@@ -67,11 +62,8 @@ bool process_lane_init(process_lane *l, cb_worker *w, size_t index,
                        const cb_worker_options *options, cb_error *e);
 void process_lane_done(process_lane *l);
 
-/* The caller owns the job. NULL: no memory. */
-job *process_job_make(process_lane *l, claim_share *share, const cb_process_row *row,
-                      int64_t lease_end);
-/* Keeps what its run came to, which until now was borrowed from the run. False: no memory. */
-bool process_job_return(process_job *j, const cb_run_result *result, int64_t took);
+/* Delivers replies that come to queues which the configuration named before. */
+bool process_lane_deliver_former(process_lane *l, cb_db *db, cb_error *e);
 
 extern const lane_ops process_ops;
 
@@ -80,8 +72,14 @@ void process_job_run(slot *s, job *j);
 void process_job_give_back(job *j);
 bool process_job_overdue(job *j);
 void process_job_tell_overdue(const job *j, const char *step, bool stuck);
-/* What its run came to is settled, or left: nobody will write it. The job is gone then. */
-void process_job_ended(process_job *j, bool left);
+
+/* ---- of its outcomes ---- */
+size_t process_outcome_bytes(const outcome *o);
+bool process_outcomes_settle(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused,
+                             cb_error *e);
+bool process_outcome_settled(outcome *o);
+void process_outcome_left(outcome *o);
+void process_outcome_tell_refused(const outcome *o, const cb_error *e);
 
 /* What a run asks of its job, but for the lease. */
 extern const cb_run_host process_run_host;

@@ -1,11 +1,11 @@
 /* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is durable; what a
  * run came to in the end is settled without it. */
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "engine.h"
-#include "processes.h"
 
 /* How soon a timer that a run has set is looked for at the latest. */
 static const double timer_seconds = 0.25;
@@ -13,10 +13,8 @@ static const double timer_seconds = 0.25;
 /* Hands it to the settler and waits. False: it does not count, or the worker ends without it. */
 static bool settle_and_wait(process_job *j, cb_process_settlement *s)
 {
-    lane *l = j->job.lane;
-
     j->outcome.settlement = *s;
-    settler_put(&l->worker->process_settling, &j->outcome.queued);
+    settler_put(&j->outcome.outcome);
     while (sem_wait(&j->answer) != 0)
         continue; /* a signal */
     if (j->left)
@@ -147,17 +145,18 @@ static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
 {
     for (size_t i = 0; r->sent > 0 && !w->no_commands && i < w->n_domains; i++) {
         if (j->sent_to == i || j->sent_to == w->n_domains)
-            claimer_hint(&w->claims, i);
+            claimer_hint(worker_lane(w, COMMANDS, i));
     }
     if (!ends[end_of(r->status)].goes_on)
         return;
     if (strncmp(r->status, "WAITING_FOR_", 12) == 0)
-        claimer_look_within(&w->process_claims, j->job.lane->index, timer_seconds);
+        claimer_look_within(j->job.lane, timer_seconds);
     else
-        claimer_hint(&w->process_claims, j->job.lane->index);
+        claimer_hint(j->job.lane);
 }
 
-void process_job_ended(process_job *j, bool left)
+/* The end of the run has its verdict. */
+static void run_settled(process_job *j)
 {
     lane *l = j->job.lane;
     cb_worker *w = l->worker;
@@ -165,34 +164,129 @@ void process_job_ended(process_job *j, bool left)
     cb_run_result *r = &j->result;
 
     r->settlement.verdict = verdict;
-    if (!left && (verdict == CB_SETTLED || verdict == CB_ALREADY)) {
+    if (verdict == CB_SETTLED || verdict == CB_ALREADY) {
         metrics_process_settled(w->metrics, l->index, false);
         metrics_process_run(w->metrics, l->index, j->type,
                             &(process_run){ r->status, r->steps, r->replayed, j->took / 1000,
                                             j->row->now_ms - j->row->created_ms });
         tell(w, j, r, j->took);
         hint(w, j, r);
-    } else if (!left && verdict == CB_STALE) {
+    } else if (verdict == CB_STALE) {
         tell_stale(w, j);
     }
     lane_end(&j->job);
-    claimer_freed(&w->process_claims);
+}
+
+/* Nobody will write the end of the run: as if this worker had died, its lease ends by itself. */
+static void run_left(process_job *j)
+{
+    cb_worker *w = j->job.lane->worker;
+
+    lane_end(&j->job);
+    claimer_freed(&w->claims[PROCESSES]);
     if (atomic_load(&w->stopping))
         worker_changed(w);
 }
 
-/* Without memory for that it is as if this worker had died: the lease ends by itself. */
-static void hand_over(cb_worker *w, process_job *j, const cb_run_result *r, int64_t took)
+/* The slot of a checkpoint waits on a semaphore of the job's own: with the lane's mutex, everybody who is
+ * answered would queue for it. The job may be gone from here on. */
+static void answer(process_job *j, bool left)
+{
+    j->left = left;
+    sem_post(&j->answer);
+}
+
+bool process_outcome_settled(outcome *o)
+{
+    process_job *j = (process_job *)o->job;
+
+    if (!j->returned) {
+        answer(j, false);
+        return false;
+    }
+    run_settled(j);
+    return true;
+}
+
+void process_outcome_left(outcome *o)
+{
+    process_job *j = (process_job *)o->job;
+
+    if (j->returned)
+        run_left(j);
+    else
+        answer(j, true);
+}
+
+size_t process_outcome_bytes(const outcome *o)
+{
+    return strlen(((const process_outcome *)o)->settlement.item);
+}
+
+bool process_outcomes_settle(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused,
+                             cb_error *e)
+{
+    return cb_process_settle_each(db, w->id, items, n, refused, e);
+}
+
+void process_outcome_tell_refused(const outcome *o, const cb_error *e)
+{
+    const lane *l = o->job->lane;
+
+    emit(l->worker, CB_LEVEL_ERROR, "settle.refused", .domain = l->name,
+         .process_id = ((const process_outcome *)o)->settlement.process_id.text,
+         .error = e->message, .hint = e->hint, .error_code = e->sqlstate);
+}
+
+/* ---- running ---- */
+
+static bool keep(char **to, const char **from)
+{
+    *to = *from ? strdup(*from) : NULL;
+    bool kept = *to || !*from;
+    *from = *to;
+    return kept;
+}
+
+/* Where its commands went, as an index; n_domains: to several. */
+static size_t domain_index(const cb_worker *w, const cb_run_result *result)
+{
+    size_t i = 0;
+
+    if (!result->sent_to)
+        return w->n_domains;
+    while (i < w->n_domains && strcmp(w->domains[i].name, result->sent_to) != 0)
+        i++;
+    return i < w->n_domains ? i : SIZE_MAX;
+}
+
+/* Keeps what the run came to, which until now was borrowed from the run. False: no memory. */
+static bool keep_result(process_job *j, const cb_run_result *result, int64_t took)
+{
+    j->returned = true;
+    j->took = took;
+    j->result = *result;
+    j->outcome.settlement = result->settlement;
+    j->outcome.settlement.verdict = CB_SETTLED;
+    j->sent_to = domain_index(j->job.lane->worker, result);
+    j->result.sent_to = NULL; /* ends with the run */
+    return keep(&j->item, &j->outcome.settlement.item) &&
+           keep(&j->error_code, &j->result.error_code) &&
+           keep(&j->error_message, &j->result.error_message) && keep(&j->misuse, &j->result.misuse);
+}
+
+/* Without memory for its result nobody can write it. */
+static void hand_over(process_job *j, const cb_run_result *r, int64_t took)
 {
     lane *l = j->job.lane;
 
     pthread_mutex_lock(&l->mutex);
     j->job.stage = JOB_RETURNED;
     pthread_mutex_unlock(&l->mutex);
-    if (!r->lost && process_job_return(j, r, took))
-        settler_put(&w->process_settling, &j->outcome.queued);
+    if (!r->lost && keep_result(j, r, took))
+        settler_put(&j->outcome.outcome);
     else
-        process_job_ended(j, true);
+        run_left(j);
 }
 
 static bool is_large(const cb_run_result *r)
@@ -219,7 +313,7 @@ void process_job_run(slot *s, job *base)
     cb_run_process(s->run, j->row, &l->host, j, &result);
     stepping(j, NULL, 0);
     bool large = memory > 0 || is_large(&result);
-    hand_over(w, j, &result, now_ns() - from);
+    hand_over(j, &result, now_ns() - from);
     if (large)
         let_go(s);
     process_memory_give(&w->process_memory, memory);
@@ -231,8 +325,10 @@ void process_job_give_back(job *j)
     cb_worker *w = j->lane->worker;
 
     lane_end(j);
-    claimer_sweep(&w->process_claims);
+    claimer_sweep(&w->claims[PROCESSES]);
 }
+
+/* ---- timeouts ---- */
 
 /* The run itself settles a step that returned too late. */
 bool process_job_overdue(job *j)

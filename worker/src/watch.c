@@ -92,8 +92,8 @@ void *watch_thread(void *worker)
         int64_t now = now_ns(), next = now + seconds_to_ns(1);
         if (now >= bring_at) {
             /* They keep their places until the database takes them. */
-            settler_bring_again(&w->settling);
-            settler_bring_again(&w->process_settling);
+            for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+                settler_bring_again(&w->settling[kind]);
             bring_at = next;
         }
         for (size_t i = 0; i < w->n_lanes; i++) {

@@ -7,12 +7,9 @@
 #include <commandbus/uuid.h>
 #include <commandbus/version.h>
 
-#include "claim.h"
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
-#include "settle.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -138,15 +135,16 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     waiting_init(&w->renewals.changed);
     for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
         trouble_init(&w->renewals.refused[kind], w, LINK_RENEW, NULL, true);
-    settler_init(&w->settling, w, &command_settling, LINK_SETTLE);
-    settler_init(&w->process_settling, w, &process_settling, LINK_PROCESS_SETTLE);
-    outcomes_init(&w->effecting, outcome_bytes);
+    settler_init(&w->settling[COMMANDS], w, &command_ops);
+    settler_init(&w->settling[PROCESSES], w, &process_ops);
+    outcomes_init(&w->effecting, command_ops.bytes);
     process_memory_init(&w->process_memory);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
-    if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e) ||
-        !process_claims_init(w, e))
+    if (!copy_options(w, options, e) || !open_domains(w, options, e))
         return false;
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_init(&w->claims[kind], w, &w->lanes[kind * w->n_domains], w->n_domains);
     *ret = cb_worker_take(&w);
     return true;
 }
@@ -156,8 +154,8 @@ void cb_worker_free(cb_worker *w)
     if (!w)
         return;
     worker_end(w);
-    claimer_done(&w->claims);
-    claimer_done(&w->process_claims);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_done(&w->claims[kind]);
     for (size_t i = 0; i < w->n_domains; i++) {
         command_lane_done(&w->domains[i].commands);
         process_lane_done(&w->domains[i].processes);
@@ -166,8 +164,8 @@ void cb_worker_free(cb_worker *w)
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
     metrics_free(w->metrics);
-    settler_done(&w->settling);
-    settler_done(&w->process_settling);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        settler_done(&w->settling[kind]);
     outcomes_done(&w->effecting);
     process_memory_done(&w->process_memory);
     pthread_cond_destroy(&w->renewals.changed);
