@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "processes.h"
+#include "keep.h"
 #include "trip.h"
 #include "trip_start.h"
 

@@ -69,10 +69,10 @@ Test(refused, claims_make_the_instance_unready_and_are_told_once)
     take_away("receive");
     await(is_unready_for(w, "claim in domain fx"));
     test_send(here.db, 30, NULL); /* notifications, which are no reason to ask more often */
-    await(refusals(w, &w->claims.places[0].refused) >= 3);
+    await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
-    cr_expect_leq(refusals(w, &w->claims.places[0].refused), 4);
+    cr_expect_leq(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused), 4);
     bring_back("receive");
     await_value("30",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
@@ -105,7 +105,7 @@ Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
     take_away("claim_processes");
     await(is_unready_for(w, "claim in domain fx"));
     cb_uuid id = trip_start("Walk");
-    await(refusals(w, &w->process_claims.places[0].refused) >= 3);
+    await(refusals(w, &w->claims[PROCESSES].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
     bring_back("claim_processes");
@@ -123,7 +123,7 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
     take_away("settle");
     gate_open();
     await(is_unready_for(w, "settle"));
-    await(refusals(w, &w->settling.trouble) >= 2);
+    await(refusals(w, &w->settling[COMMANDS].trouble) >= 2);
 
     cr_expect_eq(embed_told("settle.refused"), 1);
     bring_back("settle");
@@ -141,7 +141,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
 
     take_away("extend");
     await(is_unready_for(w, "renew"));
-    await(refusals(w, &w->renewals.refused) >= 3);
+    await(refusals(w, &w->renewals.refused[COMMANDS]) >= 3);
 
     cr_expect_eq(embed_told("database.refused"), 1);
     bring_back("extend");
@@ -161,7 +161,7 @@ Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
     take_away("heartbeat");
     take_away("sleep_announce");
     await(refusals(w, &w->chore_refused[CHORE_HEARTBEAT]) >= 5);
-    await(refusals(w, &w->claims.places[0].sleep.refused) >= 2);
+    await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.sleep.refused) >= 2);
 
     cr_expect(is_ready(w));
     /* One of each: the heartbeat, the domain's commands, its processes. */

@@ -24,9 +24,10 @@ static cb_outcome count_run(cb_context *ctx, const cb_command *command, json_obj
 /* It has announced itself, has looked once more, as it does at once, and waits. */
 static bool has_looked(cb_worker *w)
 {
-    pthread_mutex_lock(&w->claims.mutex);
-    bool waits = w->claims.waiting && w->claims.places[0].sleep.announced > 0;
-    pthread_mutex_unlock(&w->claims.mutex);
+    pthread_mutex_lock(&w->claims[COMMANDS].mutex);
+    bool waits =
+        w->claims[COMMANDS].waiting && w->claims[COMMANDS].lanes[0]->claiming.sleep.announced > 0;
+    pthread_mutex_unlock(&w->claims[COMMANDS].mutex);
     return waits;
 }
 

@@ -1,7 +1,8 @@
-/* The claiming thread of either kind. When a place is empty it goes to sleep as sleep.c says. */
+/* The claiming thread of either kind. When a lane is empty it goes to sleep as sleep.c says. */
 #include "claimer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "engine.h"
@@ -9,29 +10,25 @@
 /* However much is due, replies of other instances, who may notify nobody, are looked for so often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
-bool claimer_init(claimer *c, cb_worker *w, const claim_kind *kind, link_name link, size_t n,
-                  cb_error *e)
+void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
 {
     c->worker = w;
-    c->kind = kind;
-    c->link = link;
+    c->ops = lanes[0]->ops;
+    c->lanes = lanes;
+    c->n = n;
     pthread_mutex_init(&c->mutex, NULL);
     waiting_init(&c->changed);
-    c->places = calloc(n + 1, sizeof *c->places);
-    if (!c->places)
-        return cb_fail(e, CB_MEMORY, "no memory for %zu domains", n);
-    for (c->n = 0; c->n < n; c->n++) {
-        c->places[c->n].domain = c->n;
-        trouble_init(&c->places[c->n].refused, w, link, w->domains[c->n].name, true);
+    for (size_t i = 0; i < n; i++) {
+        claim_state *state = &lanes[i]->claiming;
+        trouble_init(&state->refused, w, c->ops->claim_link, lanes[i]->name, true);
+        sleep_init(&state->sleep, &w->links[c->ops->claim_link], lanes[i]->name);
     }
-    return true;
 }
 
 void claimer_done(claimer *c)
 {
-    if (!c->kind) /* never opened */
+    if (!c->worker) /* never opened */
         return;
-    free(c->places);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
 }
@@ -41,9 +38,10 @@ void claimer_reset(claimer *c)
     c->sweep_wanted = false;
     c->sweep_at = 0;
     for (size_t i = 0; i < c->n; i++) {
-        c->places[i].hinted = c->places[i].replied = false;
-        c->places[i].look_by = 0;
-        sleep_reset(&c->places[i].sleep);
+        claim_state *state = &c->lanes[i]->claiming;
+        state->hinted = state->replied = false;
+        state->look_by = 0;
+        sleep_reset(&state->sleep);
     }
 }
 
@@ -54,30 +52,51 @@ static void wake(claimer *c)
         pthread_cond_signal(&c->changed);
 }
 
-void claimer_hint(claimer *c, size_t domain)
+static claimer *claimer_of(const lane *l)
 {
+    return &l->worker->claims[l->ops->kind];
+}
+
+void claimer_hint(lane *l)
+{
+    claimer *c = claimer_of(l);
+
     pthread_mutex_lock(&c->mutex);
-    c->places[domain].hinted = true;
+    l->claiming.hinted = true;
     wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
-void claimer_hint_reply(claimer *c, size_t domain)
+void claimer_hint_reply(lane *l)
 {
+    claimer *c = claimer_of(l);
+
     pthread_mutex_lock(&c->mutex);
-    c->places[domain].hinted = c->places[domain].replied = true;
+    l->claiming.hinted = l->claiming.replied = true;
     wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
-void claimer_look_within(claimer *c, size_t domain, double seconds)
+void claimer_hint_queue(claimer *c, const char *queue)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const sleeper *s = &c->lanes[i]->claiming.sleep;
+        for (size_t k = c->lanes[i]->first_reply; k < s->n_queues; k++) {
+            if (strcmp(s->queues[k], queue) == 0)
+                claimer_hint_reply(c->lanes[i]);
+        }
+    }
+}
+
+void claimer_look_within(lane *l, double seconds)
 {
     int64_t at = now_ns() + seconds_to_ns(seconds);
-    claim_place *p = &c->places[domain];
+    claimer *c = claimer_of(l);
+    claim_state *state = &l->claiming;
 
     pthread_mutex_lock(&c->mutex);
-    if (p->look_by == 0 || at < p->look_by) {
-        p->look_by = at;
+    if (state->look_by == 0 || at < state->look_by) {
+        state->look_by = at;
         wake(c);
     }
     pthread_mutex_unlock(&c->mutex);
@@ -98,26 +117,35 @@ void claimer_sweep(claimer *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
-static bool is_due(claimer *c, claim_place *p, int64_t now, int64_t *at)
-{
-    bool free = c->kind->free_places(c->worker, p) > 0;
-    int64_t next = p->sleep.poll_at;
+/* ---- whose turn it is ---- */
 
-    if (!free && !p->always) {
+/* To be looked at even when nothing is free: replies are to be delivered. */
+static bool takes_replies(const lane *l)
+{
+    return l->first_reply < l->claiming.sleep.n_queues;
+}
+
+/* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
+static bool is_due(lane *l, int64_t now, int64_t *at)
+{
+    claim_state *state = &l->claiming;
+    bool free = l->ops->free_places(l) > 0;
+    int64_t next = state->sleep.poll_at;
+
+    if (!free && !takes_replies(l)) {
         /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does not. */
         if (now + seconds_to_ns(1) < *at)
             *at = now + seconds_to_ns(1);
         return false;
     }
-    int64_t refused_until = trouble_until(&p->refused);
+    int64_t refused_until = trouble_until(&state->refused);
     if (refused_until > 0) { /* whoever hints: it would only be refused again */
         *at = refused_until < *at ? refused_until : *at;
         return false;
     }
-    if (p->look_by && p->look_by < next)
-        next = p->look_by;
-    if (p->hinted || (p->sleep.hot && free) || now >= next)
+    if (state->look_by && state->look_by < next)
+        next = state->look_by;
+    if (state->hinted || (state->sleep.hot && free) || now >= next)
         return true;
     if (next < *at)
         *at = next;
@@ -125,33 +153,34 @@ static bool is_due(claimer *c, claim_place *p, int64_t now, int64_t *at)
 }
 
 /* With the mutex held. */
-static claim_place *find_due(claimer *c, int64_t now, int64_t *until)
+static lane *find_due(claimer *c, int64_t now, int64_t *until)
 {
     for (size_t i = 0; i < c->n && !atomic_load(&c->worker->stopping); i++) {
-        claim_place *p = &c->places[(c->turn + i) % c->n];
-        if (is_due(c, p, now, until)) {
-            p->replies = p->replied || now >= p->sleep.poll_at ||
-                         now - p->replies_at > longest_without_replies_ns;
-            if (p->replies)
-                p->replies_at = now;
-            p->hinted = p->replied = false;
-            p->look_by = 0;
-            c->turn = (c->turn + i + 1) % c->n;
-            return p;
-        }
+        lane *l = c->lanes[(c->turn + i) % c->n];
+        claim_state *state = &l->claiming;
+        if (!is_due(l, now, until))
+            continue;
+        state->replies = state->replied || now >= state->sleep.poll_at ||
+                         now - state->replies_at > longest_without_replies_ns;
+        if (state->replies)
+            state->replies_at = now;
+        state->hinted = state->replied = false;
+        state->look_by = 0;
+        c->turn = (c->turn + i + 1) % c->n;
+        return l;
     }
     return NULL;
 }
 
-/* The next place to claim for, when there is one. NULL after waiting, or when it is time to sweep. */
-static claim_place *next_place(claimer *c)
+/* The next lane to claim for, when there is one. NULL after waiting, or when it is time to sweep. */
+static lane *next_lane(claimer *c)
 {
     int64_t now = now_ns(), until = INT64_MAX;
 
     pthread_mutex_lock(&c->mutex);
     /* Said before `stopping` is looked at: whoever stops sees one or the other. */
     atomic_store(&c->claiming, true);
-    claim_place *found = find_due(c, now, &until);
+    lane *found = find_due(c, now, &until);
     atomic_store(&c->claiming, found != NULL);
     if (!found && !c->sweep_wanted && !atomic_load(&c->worker->ending)) {
         if (c->sweep_at && c->sweep_at < until)
@@ -167,14 +196,92 @@ static claim_place *next_place(claimer *c)
     return found;
 }
 
-void claimer_failed(claimer *c, claim_place *p, const cb_error *e, const char *doing)
-{
-    db_link *link = &c->worker->links[c->link];
+/* ---- claiming ---- */
 
-    if (is_refusal(link->db, e))
-        trouble_add(&p->refused, e, doing, "claim.refused");
+static db_link *link_of(claimer *c)
+{
+    return &c->worker->links[c->ops->claim_link];
+}
+
+/* One lane must not keep the others from their claims: a refusal is no matter of the connection. */
+static void failed(claimer *c, lane *l, const cb_error *e, const char *doing)
+{
+    if (is_refusal(link_of(c)->db, e))
+        trouble_add(&l->claiming.refused, e, doing, "claim.refused");
     else
-        link_failed(link, e, doing);
+        link_failed(link_of(c), e, doing);
+}
+
+/* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
+static void take_over(lane *l, const claimed *got, int64_t lease_end)
+{
+    cb_worker *w = l->worker;
+    claim_share *share = share_make(l, got->claim, got->bytes);
+    job **jobs = calloc(got->n + 1, sizeof *jobs);
+    size_t made = 0;
+
+    for (; share && jobs && made < got->n; made++) {
+        jobs[made] = l->ops->job_make(l, share, made, lease_end);
+        if (!jobs[made])
+            break;
+    }
+    if (made < got->n)
+        emit(w, CB_LEVEL_ERROR, "claim.dropped", .domain = l->name,
+             .count = (int64_t)(got->n - made), .error = "no memory");
+    if (made > 0)
+        lane_add(l, jobs, made);
+    free(jobs);
+    if (share)
+        share_drop(share);
+    else
+        l->ops->claim_free(got->claim);
+}
+
+static void claim_for(claimer *c, lane *l)
+{
+    claim_state *state = &l->claiming;
+    claimed got = { .look_within = -1 };
+    cb_error e = { 0 };
+    size_t quantity = c->ops->free_places(l);
+    int64_t asked_at = now_ns();
+
+    if (quantity == 0 && !(takes_replies(l) && state->replies)) {
+        state->sleep.hot = true; /* as soon as there is room */
+        return;
+    }
+    if (!c->ops->claim(l, link_of(c)->db, quantity, &got, &e)) {
+        sleep_after_failure(&state->sleep);
+        failed(c, l, &e, "claim");
+        return;
+    }
+    link_worked(link_of(c));
+    trouble_end(&state->refused);
+    if (got.n > 0)
+        take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
+    sleep_after_claim(&state->sleep, got.seen, got.more);
+    if (got.more_replies)
+        claimer_hint_reply(l);
+    if (got.look_within >= 0)
+        sleep_at_most(&state->sleep, got.look_within);
+}
+
+/* ---- giving back ---- */
+
+/* Gives back what the database says we hold and we do not: the answer to a claim was lost. Only the
+ * claimer claims, so between two claims the two views can be compared. */
+static void release_unknown(claimer *c, lane *l)
+{
+    job **jobs;
+    size_t n, released = 0;
+    cb_error e = { 0 };
+
+    if (l->n_slots == 0 || !lane_snapshot(l, &jobs, &n))
+        return;
+    if (!l->ops->release_unknown(l, link_of(c)->db, jobs, n, &released, &e))
+        failed(c, l, &e, "release");
+    if (released > 0)
+        l->ops->tell_released(l, released);
+    snapshot_done(jobs, n);
 }
 
 /* A claim that was on the wire when the connection broke may commit after the first look. */
@@ -187,7 +294,7 @@ static void sweep(claimer *c)
 
     bool due = c->sweep_at != 0 && now_ns() >= c->sweep_at;
     for (size_t i = 0; (wanted || due) && i < c->n; i++)
-        c->kind->release_unknown(c->worker, &c->places[i]);
+        release_unknown(c, c->lanes[i]);
     if (due)
         c->sweep_at = --c->sweeps > 0 ? now_ns() + seconds_to_ns(3) : 0;
 }
@@ -200,7 +307,7 @@ static bool begin_anew(claimer *c)
     c->sweeps = 3;
     c->sweep_at = now_ns();
     for (size_t i = 0; i < c->n; i++)
-        c->places[i].sleep.announced = 0;
+        c->lanes[i]->claiming.sleep.announced = 0;
     return true;
 }
 
@@ -210,13 +317,13 @@ void *claimer_thread(void *arg)
     cb_worker *w = c->worker;
     bool anew;
 
-    while (!atomic_load(&w->ending) && link_ready(&w->links[c->link], &anew)) {
+    while (!atomic_load(&w->ending) && link_ready(link_of(c), &anew)) {
         if (anew && !begin_anew(c))
             break;
         sweep(c);
-        claim_place *p = next_place(c);
-        if (p) {
-            c->kind->claim(w, p);
+        lane *l = next_lane(c);
+        if (l) {
+            claim_for(c, l);
             atomic_store(&c->claiming, false);
         }
         if (atomic_load(&w->stopping))

@@ -1,5 +1,5 @@
-/* A claimer: the thread that takes work for free places, one domain at a time, those with most reason
- * first in turn. Commands and processes have one each; what differs is the kind. */
+/* A claimer: the thread that takes work for free places, one lane at a time, those with most reason
+ * first in turn. Each kind has one. */
 #ifndef WORKER_CLAIMER_H
 #define WORKER_CLAIMER_H
 
@@ -8,10 +8,11 @@
 
 #include "sleep.h"
 
-/* What is claimed for: a domain's commands, or its processes. */
+struct lane;
+struct lane_ops;
+
+/* What the claimer thinks of a lane. */
 typedef struct {
-    size_t domain;      /* its index */
-    bool always;        /* to be looked at even when nothing is free: replies are to be delivered */
     bool replies;       /* this look is also for replies: somebody hinted at some, or it is time */
     int64_t replies_at; /* when the last such look was */
     trouble refused;    /* claims are */
@@ -21,26 +22,26 @@ typedef struct {
     bool hinted;     /* somebody sent something, or said so */
     bool replied;    /* likewise, a reply */
     int64_t look_by; /* somebody asks for a look by then; 0: nobody */
-} claim_place;
+} claim_state;
 
+/* What a claim brought. */
 typedef struct {
-    /* How many could be taken now. */
-    size_t (*free_places)(cb_worker *w, const claim_place *p);
-    void (*claim)(cb_worker *w, claim_place *p);
-    /* Gives back what the database says we hold and we do not: the answer to a claim was lost. Only the
-     * claimer claims, so between two claims the two views can be compared. */
-    void (*release_unknown)(cb_worker *w, claim_place *p);
-} claim_kind;
+    void *claim; /* with n > 0: owned */
+    size_t n, bytes;
+    size_t seen;        /* these, and what was dealt with on the way */
+    bool more;          /* it got all it asked for, or left some */
+    bool more_replies;  /* to deliver */
+    double look_within; /* seconds, something will be due; < 0: nothing is known */
+} claimed;
 
 typedef struct {
     cb_worker *worker;
-    const claim_kind *kind;
-    link_name link;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    claim_place *places; /* one a domain, in their order */
+    const struct lane_ops *ops;
+    struct lane **lanes; /* one a domain, in their order; borrowed */
     size_t n;
     size_t turn; /* whose turn it is to be looked at first */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
     bool waiting;
     bool sweep_wanted;    /* guarded by the mutex */
     atomic_bool claiming; /* a claim is on its way: jobs may yet come of it */
@@ -48,27 +49,23 @@ typedef struct {
     int sweeps;           /* left */
 } claimer;
 
-/* The places are made, and for the caller to fill. False: no memory. */
-bool claimer_init(claimer *c, cb_worker *w, const claim_kind *kind, link_name link, size_t n,
-                  cb_error *e);
+/* The lanes are borrowed. */
+void claimer_init(claimer *c, cb_worker *w, struct lane **lanes, size_t n);
 void claimer_done(claimer *c);
 /* Before its thread starts. */
 void claimer_reset(claimer *c);
 
-/* Something may be there for that domain. */
-void claimer_hint(claimer *c, size_t domain);
-/* A reply may be there for its processes. */
-void claimer_hint_reply(claimer *c, size_t domain);
+/* Something may be there for that lane. */
+void claimer_hint(struct lane *l);
+/* A reply may be there for its processes; or is, in a queue of that name, for those of some lane. */
+void claimer_hint_reply(struct lane *l);
+void claimer_hint_queue(claimer *c, const char *queue);
 /* Something may be due there so soon. */
-void claimer_look_within(claimer *c, size_t domain, double seconds);
+void claimer_look_within(struct lane *l, double seconds);
 /* A place became free. */
 void claimer_freed(claimer *c);
 /* Something that was claimed is not wanted any more: gives it back. */
 void claimer_sweep(claimer *c);
-
-/* A claim for a place failed. It must not keep the others from theirs: a refusal is no matter of the
- * connection. */
-void claimer_failed(claimer *c, claim_place *p, const cb_error *e, const char *doing);
 
 void *claimer_thread(void *claimer);
 

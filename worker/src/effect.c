@@ -22,7 +22,7 @@ static void keep_quiet(cb_error *e)
 
 /* The handler has done what it did, and running it again would do it twice: what gets no further than
  * this waits for an operator. */
-static bool is_hopeless(const cb_worker *w, outcome *o)
+static bool is_hopeless(const cb_worker *w, command_outcome *o)
 {
     int64_t now = now_ns();
 
@@ -31,7 +31,7 @@ static bool is_hopeless(const cb_worker *w, outcome *o)
     return now - o->put_off_since > seconds_to_ns(w->effect_patience_seconds);
 }
 
-static void give_up(cb_worker *w, outcome *o)
+static void give_up(command_outcome *o)
 {
     cb_settlement *s = &o->settlement;
 
@@ -40,25 +40,26 @@ static void give_up(cb_worker *w, outcome *o)
     s->error_code = "EFFECT_FAILED";
     s->error_message =
         "the handler succeeded, but its effects did not get through for want of a lock";
-    settler_put(&w->settling, &o->queued);
+    settler_put(&o->outcome);
 }
 
 /* False when it is to be brought again. */
-static bool settle_one(cb_worker *w, outcome *o)
+static bool settle_one(cb_worker *w, command_outcome *o)
 {
+    const command_job *j = (const command_job *)o->outcome.job;
     db_link *link = &w->links[LINK_EFFECT];
     cb_error e = { 0 };
     int64_t from = now_ns();
 
-    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, o->job->context,
-                                lock_timeout_seconds, &e)) {
+    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, j->context, lock_timeout_seconds,
+                                &e)) {
         keep_quiet(&e);
         link_failed(link, &e, "settle");
         if (e.code == CB_AGAIN && is_hopeless(w, o)) {
-            give_up(w, o);
+            give_up(o);
             return true;
         }
-        outcomes_put(&w->effecting, &o->queued); /* behind the others */
+        outcomes_put(&w->effecting, &o->outcome); /* behind the others */
         if (e.code == CB_AGAIN)
             worker_pause(w, between_tries_seconds);
         return false;
@@ -66,12 +67,12 @@ static bool settle_one(cb_worker *w, outcome *o)
     link_worked(link);
     metrics_settle(w->metrics, 1, (now_ns() - from) / 1000);
     if (o->settlement.verdict == CB_BUSY) {
-        outcomes_put(&w->effecting, &o->queued);
+        outcomes_put(&w->effecting, &o->outcome);
         worker_pause(w, 0.005);
         return false;
     }
-    outcome_settled(w, o);
-    claimer_freed(&w->claims);
+    if (command_outcome_settled(&o->outcome))
+        claimer_freed(&w->claims[COMMANDS]);
     if (atomic_load(&w->stopping))
         worker_changed(w);
     return true;
@@ -82,7 +83,7 @@ void *effect_thread(void *worker)
     cb_worker *w = worker;
     db_link *link = &w->links[LINK_EFFECT];
     cb_error e;
-    queued *o;
+    outcome *o;
 
     while (outcomes_take(&w->effecting, &o, 1, 0) > 0) {
         if (!link->db && !link_open(link, &e))
@@ -90,7 +91,7 @@ void *effect_thread(void *worker)
                  .error = e.message, .hint = e.hint);
         if (!link_ready(link, NULL))
             break;
-        if (!settle_one(w, (outcome *)o) && atomic_load(&w->ending))
+        if (!settle_one(w, (command_outcome *)o) && atomic_load(&w->ending))
             break;
     }
     return NULL;

@@ -8,7 +8,7 @@
  * processes.h names the files of the latter.
  *
  * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
- * order in which they may be taken: life → domain → queue of outcomes, claimer → troubled. None is held while the
+ * order in which they may be taken: life → lane → queue of outcomes, claimer → troubled. None is held while the
  * database is asked. */
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
@@ -19,11 +19,11 @@
 #include <stdatomic.h>
 
 #include "claimer.h"
+#include "command_lane.h"
 #include "link.h"
 #include "metrics.h"
-#include "outcomes.h"
-#include "process_domain.h"
-#include "served.h"
+#include "process_lane.h"
+#include "process_memory.h"
 #include "settler.h"
 #include "trouble.h"
 
@@ -33,7 +33,7 @@ typedef struct {
     pthread_cond_t changed;
     bool wanted, all; /* do not wait for the next regular one; and leave nothing out */
     uint64_t rounds;  /* successful ones */
-    trouble refused, process_refused;
+    trouble refused[KINDS];
 } renewer;
 
 /* What the keeping thread does again and again. */
@@ -48,6 +48,13 @@ typedef enum {
     CHORE_REPLIES,
     CHORES
 } chore;
+
+/* A domain that this worker serves. */
+typedef struct {
+    char *name;
+    command_lane commands;
+    process_lane processes;
+} served;
 
 struct cb_worker {
     char *id, *name, *profile, *host;
@@ -67,20 +74,21 @@ struct cb_worker {
 
     bool no_commands;
     served *domains;
-    process_domain *processes; /* of each of the domains, perhaps none */
     size_t n_domains;
+    lane **lanes; /* of all domains and kinds: those of commands, then those of processes */
+    size_t n_lanes;
     bool runs_processes;  /* there are slots for some */
     bool moves_processes; /* or else replies to deliver */
     process_memory process_memory;
-    atomic_size_t command_bytes; /* of claims of commands that are alive */
-    char **sends_to;             /* further domains, which are only registered */
+    atomic_size_t claimed_bytes[KINDS]; /* of claims that are alive */
+    char **sends_to;                    /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
     db_link links[LINKS];
 
-    claimer claims, process_claims;
+    claimer claims[KINDS];
     renewer renewals;
-    settler settling, process_settling;
+    settler settling[KINDS];
     outcomes effecting;
     pthread_mutex_t listening;
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
@@ -99,19 +107,19 @@ struct cb_worker {
     atomic_bool broken;    /* a handler does not return */
 };
 
+static inline lane *worker_lane(const cb_worker *w, lane_kind kind, size_t domain)
+{
+    return w->lanes[kind * w->n_domains + domain];
+}
+
 /* ---- the threads: each runs until w->ending, or its queue ended ---- */
 void *effect_thread(void *worker);
 void *renew_thread(void *worker);
 void *watch_thread(void *worker);
 void *listen_thread(void *worker);
 void *keep_thread(void *worker);
-void *slot_thread(void *served_domain);
 
 /* ---- what they ask of each other ---- */
-/* A verdict came: counts, tells, and ends the job if that was its last outcome. */
-void outcome_settled(cb_worker *w, outcome *o);
-/* Settles a job that never entered its handler. */
-void job_give_back(job *j);
 
 /* Renews at once; the caller does not wait. */
 void renew_soon(cb_worker *w);
@@ -127,9 +135,6 @@ void worker_end(cb_worker *w);
 /* Sleeps so long, or until the worker ends: then false. */
 bool worker_pause(cb_worker *w, double seconds);
 void worker_changed(cb_worker *w);
-
-/* The host of a running job's context; its arg is the job. */
-extern const cb_host job_host;
 
 /* ---- events ---- */
 void worker_emit(cb_worker *w, const cb_event *event);

@@ -13,42 +13,43 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
 
 /* One round of housekeeping leaves the rest to the next after so many batches of rows. */
 enum {
     PURGE_ROUNDS = 20
 };
 
-static void add_processes(json_object *o, process_domain *d)
+static void add_processes(json_object *o, const process_lane *l)
 {
     json_object *types = json_object_new_array();
 
-    for (size_t i = 0; i < d->claim.n_kinds; i++)
-        json_object_array_add(types, json_object_new_string(d->kinds[i].process_type));
-    json_object_object_add(o, "process_slots", json_object_new_int(d->n_slots));
+    for (size_t i = 0; i < l->claim.n_kinds; i++)
+        json_object_array_add(types, json_object_new_string(l->kinds[i].process_type));
+    json_object_object_add(o, "process_slots", json_object_new_int(l->lane.n_slots));
     json_object_object_add(o, "processes_in_flight",
-                           json_object_new_int64((int64_t)atomic_load(&d->in_flight)));
+                           json_object_new_int64((int64_t)atomic_load(&l->lane.in_flight)));
     json_object_object_add(o, "process_types", types);
 }
 
 static json_object *domain_details(served *d, int64_t settled)
 {
     json_object *o = json_object_new_object();
+    lane *l = &d->commands.lane;
 
-    pthread_mutex_lock(&d->mutex);
-    size_t running = d->running;
-    pthread_mutex_unlock(&d->mutex);
-    json_object_object_add(o, "slots", json_object_new_int(d->slots));
-    json_object_object_add(o, "prefetch", json_object_new_int(d->places - d->slots));
+    pthread_mutex_lock(&l->mutex);
+    size_t running = l->running;
+    pthread_mutex_unlock(&l->mutex);
+    json_object_object_add(o, "slots", json_object_new_int(l->n_slots));
+    json_object_object_add(o, "prefetch", json_object_new_int(l->n_places - l->n_slots));
     json_object_object_add(o, "in_flight",
-                           json_object_new_int64((int64_t)atomic_load(&d->in_flight)));
+                           json_object_new_int64((int64_t)atomic_load(&l->in_flight)));
     json_object_object_add(o, "running", json_object_new_int64((int64_t)running));
-    json_object_object_add(o, "fleet_limit",
-                           d->fleet_limit < 0 ? NULL : json_object_new_int(d->fleet_limit));
-    json_object_object_add(o, "visibility_timeout", json_object_new_double(d->vt_seconds));
+    json_object_object_add(
+        o, "fleet_limit",
+        d->commands.fleet_limit < 0 ? NULL : json_object_new_int(d->commands.fleet_limit));
+    json_object_object_add(o, "visibility_timeout", json_object_new_double(l->vt_seconds));
     json_object_object_add(o, "settled", json_object_new_int64(settled));
-    add_processes(o, &d->worker->processes[d->index]);
+    add_processes(o, &d->processes);
     return o;
 }
 
@@ -58,10 +59,10 @@ static json_object *process_versions(const cb_worker *w)
     json_object *versions = json_object_new_object();
 
     for (size_t i = 0; i < w->n_domains; i++) {
-        const process_domain *d = &w->processes[i];
-        for (size_t k = 0; k < d->claim.n_kinds; k++)
-            json_object_object_add(versions, d->kinds[k].process_type,
-                                   json_object_new_int(d->kinds[k].version));
+        const process_lane *l = &w->domains[i].processes;
+        for (size_t k = 0; k < l->claim.n_kinds; k++)
+            json_object_object_add(versions, l->kinds[k].process_type,
+                                   json_object_new_int(l->kinds[k].version));
     }
     return versions;
 }
@@ -195,6 +196,15 @@ static bool keep_replies(cb_worker *w, cb_error *e)
     return true;
 }
 
+static bool deliver_former_replies(cb_worker *w, cb_error *e)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < w->n_domains; i++)
+        ok = process_lane_deliver_former(&w->domains[i].processes, w->links[LINK_KEEP].db, e);
+    return ok;
+}
+
 static const struct {
     bool (*run)(cb_worker *w, cb_error *e);
     const char *name;
@@ -205,7 +215,7 @@ static const struct {
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
     [CHORE_FIGURES] = { take_figures, "figures", 10, true },
     [CHORE_FLEET] = { take_fleet_figures, "fleet", 10, true },
-    [CHORE_FORMER] = { processes_former_replies, "former", 5, true },
+    [CHORE_FORMER] = { deliver_former_replies, "former", 5, true },
     [CHORE_HOUSE] = { keep_house, "house", 60, false },
     [CHORE_MESSAGES] = { keep_messages, "messages", 20, false },
     [CHORE_REPLIES] = { keep_replies, "replies", 20, false },

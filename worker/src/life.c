@@ -8,7 +8,6 @@
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
 
 bool worker_pause(cb_worker *w, double seconds)
 {
@@ -31,18 +30,18 @@ void worker_changed(cb_worker *w)
 /* ---- starting ---- */
 
 /* Setting a limit waits until no claim of the domain is on its way; a long one may take several. */
-static bool set_limit(cb_worker *w, cb_db *db, const served *d, cb_error *e)
+static bool set_limit(cb_worker *w, cb_db *db, const command_lane *l, cb_error *e)
 {
     enum {
         TRIES = 5
     };
 
-    for (int i = 1; d->fleet_limit >= 0; i++) {
-        if (cb_fleet_limit_set(db, d->name, d->fleet_limit, e))
+    for (int i = 1; l->fleet_limit >= 0; i++) {
+        if (cb_fleet_limit_set(db, l->lane.name, l->fleet_limit, e))
             break;
         if (e->code != CB_AGAIN || i == TRIES)
             return false;
-        emit(w, CB_LEVEL_WARN, "limit.waiting", .domain = d->name, .error = e->message,
+        emit(w, CB_LEVEL_WARN, "limit.waiting", .domain = l->lane.name, .error = e->message,
              .hint = e->hint);
     }
     return true;
@@ -56,14 +55,19 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         return false;
     for (size_t i = 0; i < w->n_domains; i++) {
         served *d = &w->domains[i];
-        if (!cb_domain_register(db, d->name, NULL, e) || !set_limit(w, db, d, e))
+        if (!cb_domain_register(db, d->name, NULL, e) || !set_limit(w, db, &d->commands, e))
             return cb_fail_while(e, "preparing domain '%s'", d->name);
     }
     for (size_t i = 0; i < w->n_sends_to; i++) {
         if (!cb_domain_register(db, w->sends_to[i], NULL, e))
             return cb_fail_while(e, "registering domain '%s'", w->sends_to[i]);
     }
-    return (!w->moves_processes || processes_register(w, db, e)) && keep_heartbeat(w, e);
+    for (size_t i = 0; w->moves_processes && i < w->n_domains; i++) {
+        const process_lane *l = &w->domains[i].processes;
+        if (l->n_kinds > 0 && !cb_process_register(db, l->kinds, l->n_kinds, e))
+            return cb_fail_while(e, "registering the process types of domain '%s'", l->lane.name);
+    }
+    return keep_heartbeat(w, e);
 }
 
 bool worker_needs(const cb_worker *w, link_name link)
@@ -99,9 +103,9 @@ static bool fail_thread(cb_worker *w, int error, cb_error *e)
 {
     size_t wanted = 0, got = 0;
 
-    for (size_t i = 0; i < w->n_domains; i++) {
-        wanted += (size_t)(w->domains[i].slots + w->processes[i].n_slots);
-        got += w->domains[i].n_threads + w->processes[i].n_threads;
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        wanted += (size_t)w->lanes[i]->n_slots;
+        got += w->lanes[i]->n_threads;
     }
     cb_fail(e, CB_MEMORY, "this machine gave %zu of %zu slots: %s", got, wanted, strerror(error));
     snprintf(
@@ -119,21 +123,8 @@ static bool start_slots(cb_worker *w, cb_error *e)
     pthread_attr_init(&attr);
     if (pthread_attr_setstacksize(&attr, w->stack_bytes) != 0)
         error = EINVAL;
-    for (size_t i = 0; i < w->n_domains && !error; i++) {
-        served *d = &w->domains[i];
-        d->giving_back = d->ending = false;
-        for (d->n_threads = 0; d->n_threads < (size_t)d->slots && !error;) {
-            error = pthread_create(&d->threads[d->n_threads], &attr, slot_thread, d);
-            d->n_threads += !error;
-        }
-        process_domain *p = &w->processes[i];
-        p->giving_back = p->ending = false;
-        for (p->n_threads = 0; p->n_threads < (size_t)p->n_slots && !error;) {
-            process_slot *slot = &p->slots[p->n_threads];
-            error = pthread_create(&slot->thread, &attr, process_slot_thread, slot);
-            p->n_threads += !error;
-        }
-    }
+    for (size_t i = 0; i < w->n_lanes && !error; i++)
+        error = lane_start(w->lanes[i], &attr);
     pthread_attr_destroy(&attr);
     return error ? fail_thread(w, error, e) : true;
 }
@@ -146,15 +137,15 @@ static bool start_threads(cb_worker *w, cb_error *e)
         void *(*run)(void *);
         void *arg;
     } all[] = {
-        { !w->no_commands, settler_thread, &w->settling },
+        { !w->no_commands, settler_thread, &w->settling[COMMANDS] },
         { !w->no_commands, effect_thread, w },
-        { w->runs_processes, settler_thread, &w->process_settling },
+        { w->runs_processes, settler_thread, &w->settling[PROCESSES] },
         { true, renew_thread, w },
         { true, watch_thread, w },
         { true, listen_thread, w },
         { true, keep_thread, w },
-        { w->moves_processes, claimer_thread, &w->process_claims },
-        { !w->no_commands, claimer_thread, &w->claims },
+        { w->moves_processes, claimer_thread, &w->claims[PROCESSES] },
+        { !w->no_commands, claimer_thread, &w->claims[COMMANDS] },
     };
 
     if (!start_slots(w, e))
@@ -170,52 +161,36 @@ static bool start_threads(cb_worker *w, cb_error *e)
     return true;
 }
 
-/* Slots of processes wait for the settler. It goes on until they have ended, but at the end it waits for
- * no database: then what they came to is left, and its lease ends by itself. */
-static void end_process_slots(cb_worker *w)
+static void end_slots(cb_worker *w, lane_kind kind)
 {
-    for (size_t i = 0; i < w->n_domains; i++) {
-        process_domain *d = &w->processes[i];
-        pthread_mutex_lock(&d->mutex);
-        d->ending = true;
-        pthread_cond_broadcast(&d->work);
-        pthread_mutex_unlock(&d->mutex);
-        for (; d->n_threads > 0; d->n_threads--)
-            pthread_join(d->slots[d->n_threads - 1].thread, NULL);
-    }
-    outcomes_end(&w->process_settling.waiting);
+    for (size_t i = 0; i < w->n_domains; i++)
+        lane_stop(worker_lane(w, kind, i));
+    for (size_t i = 0; i < w->n_domains; i++)
+        lane_join(worker_lane(w, kind, i));
 }
 
-/* Ends every thread and waits for it: first the slots, whose outcomes are still settled. */
+/* Ends every thread and waits for it: first the slots of commands, whose outcomes are still settled. Those
+ * of processes wait for the settler. It goes on until they have ended, but at the end it waits for no
+ * database: then what they came to is left, and its lease ends by itself. */
 static void end_threads(cb_worker *w)
 {
-    for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
-        pthread_mutex_lock(&d->mutex);
-        d->ending = true;
-        pthread_cond_broadcast(&d->work);
-        pthread_mutex_unlock(&d->mutex);
-    }
-    for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
-        for (; d->n_threads > 0; d->n_threads--)
-            pthread_join(d->threads[d->n_threads - 1], NULL);
-    }
+    end_slots(w, COMMANDS);
     outcomes_end(&w->effecting);
-    outcomes_end(&w->settling.waiting);
+    outcomes_end(&w->settling[COMMANDS].waiting);
 
     pthread_mutex_lock(&w->pausing);
     atomic_store(&w->ending, true);
     pthread_cond_broadcast(&w->unpause);
     pthread_mutex_unlock(&w->pausing);
-    claimer_freed(&w->claims);
-    claimer_freed(&w->process_claims);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_freed(&w->claims[kind]);
     renew_soon(w);
     pthread_mutex_lock(&w->listening);
     if (w->listener)
         cb_listener_wake(w->listener);
     pthread_mutex_unlock(&w->listening);
-    end_process_slots(w);
+    end_slots(w, PROCESSES);
+    outcomes_end(&w->settling[PROCESSES].waiting);
     for (; w->n_threads > 0; w->n_threads--)
         pthread_join(w->threads[w->n_threads - 1], NULL);
 }
@@ -228,16 +203,29 @@ static void reset(cb_worker *w)
     atomic_store(&w->broken, false);
     atomic_store(&w->hears, false);
     troubles_reset(w);
-    w->settling.waiting.ending = w->effecting.ending = false;
-    w->process_settling.waiting.ending = false;
-    claimer_reset(&w->claims);
-    claimer_reset(&w->process_claims);
+    w->effecting.ending = false;
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++) {
+        w->settling[kind].waiting.ending = false;
+        claimer_reset(&w->claims[kind]);
+    }
 }
 
 static void close_links(cb_worker *w)
 {
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
+}
+
+/* Of processes that never began here nothing else tells the database; drained commands are settled. */
+static void release_processes(cb_worker *w, cb_db *db)
+{
+    cb_error e;
+
+    for (size_t i = 0; i < w->n_domains; i++) {
+        lane *l = worker_lane(w, PROCESSES, i);
+        if (l->n_slots > 0)
+            (void)!l->ops->release_unknown(l, db, NULL, 0, NULL, &e);
+    }
 }
 
 /* With `life` held. */
@@ -249,7 +237,7 @@ static void tear_down(cb_worker *w)
 
     end_threads(w);
     if (db && !cb_db_is_lost(db)) {
-        processes_release(w, db);
+        release_processes(w, db);
         (void)!cb_retire(db, w->id, &e);
     }
     close_links(w);
@@ -287,11 +275,8 @@ static bool begin_to_stop(cb_worker *w)
     if (started)
         atomic_store(&w->running, false);
     if (first) {
-        for (size_t i = 0; i < w->n_domains; i++) {
-            served_give_back(&w->domains[i], job_give_back);
-            if (process_domain_give_back(&w->processes[i]))
-                claimer_sweep(&w->process_claims);
-        }
+        for (size_t i = 0; i < w->n_lanes; i++)
+            lane_give_back(w->lanes[i]);
     }
     pthread_mutex_unlock(&w->life);
     if (first)
@@ -302,7 +287,8 @@ static bool begin_to_stop(cb_worker *w)
 
 static bool is_claiming(cb_worker *w)
 {
-    return atomic_load(&w->claims.claiming) || atomic_load(&w->process_claims.claiming);
+    return atomic_load(&w->claims[COMMANDS].claiming) ||
+           atomic_load(&w->claims[PROCESSES].claiming);
 }
 
 static bool is_drained(cb_worker *w)
@@ -315,8 +301,8 @@ static bool is_given_up(cb_worker *w)
 {
     size_t given_up = 0;
 
-    for (size_t i = 0; i < w->n_domains; i++)
-        given_up += atomic_load(&w->domains[i].given_up) + atomic_load(&w->processes[i].given_up);
+    for (size_t i = 0; i < w->n_lanes; i++)
+        given_up += atomic_load(&w->lanes[i]->given_up);
     return given_up > 0 && !is_claiming(w) && cb_worker_in_flight(w, NULL) <= given_up;
 }
 
@@ -358,8 +344,8 @@ void cb_worker_stop_now(cb_worker *w)
     atomic_fetch_add(&w->abandoned, 1);
     worker_changed(w);
     /* What has an outcome already is written, if that is a matter of a moment. */
-    for (int i = 0; i < 100 && (outcomes_count(&w->settling.waiting) > 0 ||
-                                outcomes_count(&w->process_settling.waiting) > 0);
+    for (int i = 0; i < 100 && (outcomes_count(&w->settling[COMMANDS].waiting) > 0 ||
+                                outcomes_count(&w->settling[PROCESSES].waiting) > 0);
          i++)
         worker_pause(w, 0.01);
 }

@@ -26,33 +26,21 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
     if (!atomic_exchange(&w->hears, true)) {
         emit(w, CB_LEVEL_INFO, "listen.hears", .connection = link_names[LINK_LISTEN]);
         /* What was sent while nobody listened. */
-        for (size_t i = 0; i < w->n_domains; i++) {
-            claimer_hint(&w->claims, i);
-            claimer_hint_reply(&w->process_claims, i);
-        }
+        for (size_t i = 0; i < w->n_lanes; i++)
+            claimer_hint_reply(w->lanes[i]);
     }
     return true;
 }
 
-/* The queues listened on, which claimer's place each is for, and what is said there. */
+/* The queues listened on, and what is done when something is said there. */
 typedef struct {
     const char **queues;
     struct {
-        claimer *of;
-        size_t domain;
-        void (*hint)(claimer *, size_t domain);
+        lane *of;
+        void (*hint)(lane *);
     } * ears;
     size_t n;
 } hearing;
-
-static void add_ear(hearing *h, const char *queue, claimer *of, size_t domain,
-                    void (*hint)(claimer *, size_t))
-{
-    h->queues[h->n] = queue;
-    h->ears[h->n].of = of;
-    h->ears[h->n].hint = hint;
-    h->ears[h->n++].domain = domain;
-}
 
 static void hearing_done(hearing *h)
 {
@@ -62,19 +50,19 @@ static void hearing_done(hearing *h)
 
 static bool hearing_init(cb_worker *w, hearing *h)
 {
-    size_t most = w->n_domains;
+    size_t most = 0;
 
-    for (size_t i = 0; i < w->n_domains; i++)
-        most += w->processes[i].n_queues;
+    for (size_t i = 0; i < w->n_lanes; i++)
+        most += w->lanes[i]->claiming.sleep.n_queues;
     *h = (hearing){ .queues = calloc(most + 1, sizeof *h->queues),
                     .ears = calloc(most + 1, sizeof *h->ears) };
-    for (size_t i = 0; h->queues && h->ears && i < w->n_domains; i++) {
-        process_domain *d = &w->processes[i];
-        if (!w->no_commands)
-            add_ear(h, w->domains[i].queue, &w->claims, i, claimer_hint);
-        for (size_t k = d->n_slots > 0 ? 0 : 1; k < d->n_queues; k++)
-            add_ear(h, d->queues[k], &w->process_claims, i,
-                    k == 0 ? claimer_hint : claimer_hint_reply);
+    for (size_t i = 0; h->queues && h->ears && i < w->n_lanes; i++) {
+        lane *l = w->lanes[i];
+        for (size_t k = 0; k < l->claiming.sleep.n_queues; k++) {
+            h->queues[h->n] = l->claiming.sleep.queues[k];
+            h->ears[h->n].of = l;
+            h->ears[h->n++].hint = k < l->first_reply ? claimer_hint : claimer_hint_reply;
+        }
     }
     return h->queues && h->ears;
 }
@@ -95,7 +83,7 @@ static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *
         for (size_t i = 0; ok && any && i < h->n; i++) {
             if (woken[i]) {
                 metrics_notified(w->metrics);
-                h->ears[i].hint(h->ears[i].of, h->ears[i].domain);
+                h->ears[i].hint(h->ears[i].of);
             }
         }
     }
@@ -106,7 +94,7 @@ static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *
 static bool wants_to_listen(const cb_worker *w)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
-        if (w->domains[i].notify)
+        if (w->lanes[i]->claiming.sleep.notify)
             return true;
     }
     return false;

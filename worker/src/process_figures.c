@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine.h"
-#include "processes.h"
+#include "keep.h"
 
 /* Error codes are the business's, names of waits may be made at run time: a scrape has room for so many series. */
 enum {

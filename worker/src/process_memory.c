@@ -29,10 +29,8 @@ bool process_memory_is_large(size_t bytes)
     return bytes >= LARGE_BYTES;
 }
 
-int64_t process_memory_room(const process_memory *m)
+int64_t process_memory_room(size_t claimed)
 {
-    size_t claimed = atomic_load(&m->claimed);
-
     return claimed < CLAIM_BYTES ? (int64_t)(CLAIM_BYTES - claimed) : 0;
 }
 

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 typedef struct {
-    atomic_size_t claimed; /* bytes of text in claims that are alive */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     size_t running;         /* bytes of memory that runs were given; guarded, as the rest */
@@ -21,8 +20,9 @@ typedef struct {
 void process_memory_init(process_memory *m);
 void process_memory_done(process_memory *m);
 
-/* How many bytes of text the next claim may bring; 0: it has to wait. */
-int64_t process_memory_room(const process_memory *m);
+/* How many bytes of text the next claim may bring when those that are alive hold so many; 0: it has to
+ * wait. */
+int64_t process_memory_room(size_t claimed);
 
 /* Waits until a run that takes so many bytes may begin; one that is larger than all there is runs alone. What is not
  * worth counting never waits. Gives what is to be given back. With `ending` nobody waits any more. */

@@ -4,7 +4,6 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "processes.h"
 
 void renew_soon(cb_worker *w)
 {
@@ -30,28 +29,29 @@ bool renew_wait(cb_worker *w)
     return !atomic_load(&w->ending);
 }
 
-/* What one round renews. */
+/* What one round renews of one kind. */
 typedef struct {
+    const lane_ops *ops;
+    trouble *refused;
     job **jobs;
-    cb_lease *leases;
     bool *done;
     size_t n;
     size_t busy; /* of them: locked by somebody, and not renewed */
 } round_list;
 
-static bool wants_renewal(job *j, bool all)
+static bool wants_renewal(const job *j)
 {
-    return all || atomic_load(&j->wants_lease) ||
+    return atomic_load(&j->wants_lease) ||
            job_lease_left(j) <= seconds_to_ns(j->lease_seconds * 2 / 3);
 }
 
-/* Keeps those of the snapshot that want it; the others are dropped. False: no memory. */
-static bool gather(cb_worker *w, bool all, round_list *list)
+/* Keeps those of the snapshots that want it; the others are dropped. False: no memory. */
+static bool gather(cb_worker *w, lane_kind kind, bool all, round_list *list)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
         job **jobs;
         size_t n;
-        if (!served_snapshot(&w->domains[i], &jobs, &n))
+        if (!lane_snapshot(worker_lane(w, kind, i), &jobs, &n))
             return false;
         job **more = realloc(list->jobs, (list->n + n + 1) * sizeof *more);
         if (!more) {
@@ -60,125 +60,113 @@ static bool gather(cb_worker *w, bool all, round_list *list)
         }
         list->jobs = more;
         for (size_t k = 0; k < n; k++) {
-            if (wants_renewal(jobs[k], all))
+            if (all || wants_renewal(jobs[k]))
                 list->jobs[list->n++] = jobs[k];
             else
                 job_drop(jobs[k]);
         }
         free(jobs);
     }
-    list->leases = calloc(list->n + 1, sizeof *list->leases);
     list->done = calloc(list->n + 1, sizeof *list->done);
-    return list->leases && list->done;
+    return list->done != NULL;
 }
 
 static void round_done(round_list *list)
 {
     snapshot_done(list->jobs, list->n);
-    free(list->leases);
     free(list->done);
 }
 
 /* Nobody settled it, and yet it is not ours any more: its outcome will not count. */
-static void is_gone(cb_worker *w, job *j)
+static void is_gone(const round_list *list, job *j)
 {
-    served *d = j->domain;
+    lane *l = j->lane;
 
-    pthread_mutex_lock(&d->mutex);
-    bool lost = j->stage != JOB_RETURNED && !j->timed_out && atomic_load(&j->lease_end) != 0;
+    pthread_mutex_lock(&l->mutex);
+    bool lost = j->stage != JOB_RETURNED && !j->lease_ends && atomic_load(&j->lease_end) != 0;
     if (lost)
         atomic_store(&j->lease_end, 0);
-    pthread_mutex_unlock(&d->mutex);
-    if (!lost)
-        return;
-    metrics_renewed(w->metrics, d->index, 0, 1);
-    emit(w, CB_LEVEL_WARN, "lease.lost", .domain = d->name,
-         .command_id = j->command->command_id.text, .command_type = j->command->command_type,
-         .lease_no = j->command->lease_no, .attempt = j->command->attempt);
+    pthread_mutex_unlock(&l->mutex);
+    if (lost)
+        list->ops->lost(j);
 }
 
-/* What of the list one call renews: all of one length, of one domain or (NULL) of all. */
-typedef struct {
-    double seconds;
-    const served *domain;
-} renewal;
-
-/* The fleet's limit keeps the place of a silent holder until its lease and one timeout are over. A
- * handler that runs has timed out by then, an outcome takes no place any more; but what has not begun
- * must not begin, though nobody else has claimed it meanwhile: it is given back. */
-static bool has_lost_its_place(job *j)
+static void take_answer(round_list *list, size_t i, cb_lease_state state, int64_t lease_end)
 {
-    served *d = j->domain;
-
-    pthread_mutex_lock(&d->mutex);
-    bool waits = j->stage == JOB_READY;
-    pthread_mutex_unlock(&d->mutex);
-    return waits &&
-           now_ns() - atomic_load(&j->lease_end) > seconds_to_ns(j->command->timeout_seconds);
-}
-
-static void take_answer(cb_worker *w, round_list *list, size_t i, const cb_lease *lease,
-                        int64_t lease_end)
-{
+    const lane_ops *ops = list->ops;
     job *j = list->jobs[i];
 
     list->done[i] = true;
-    if (lease->state == CB_LEASE_GONE || has_lost_its_place(j))
-        is_gone(w, j);
-    list->busy += lease->state == CB_LEASE_BUSY;
-    if (lease->state != CB_LEASE_EXTENDED || atomic_load(&j->lease_end) == 0)
+    if (state == CB_LEASE_GONE || (ops->has_lost_place && ops->has_lost_place(j)))
+        is_gone(list, j);
+    list->busy += state == CB_LEASE_BUSY;
+    if (state != CB_LEASE_EXTENDED || atomic_load(&j->lease_end) == 0)
         return;
     atomic_store(&j->lease_end, lease_end);
     atomic_store(&j->wants_lease, false);
-    metrics_renewed(w->metrics, j->domain->index, 1, 0);
+    ops->renewed(j);
+}
+
+/* What of the list one call renews: all of one length, of one lane or (NULL) of all. */
+typedef struct {
+    double seconds;
+    const lane *lane;
+} renewal;
+
+static bool is_in(const round_list *list, size_t i, renewal which)
+{
+    const job *j = list->jobs[i];
+
+    return !list->done[i] && j->lease_seconds == which.seconds &&
+           (!which.lane || j->lane == which.lane);
 }
 
 static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *e)
 {
+    job **jobs = calloc(list->n + 1, sizeof *jobs);
     size_t *taken = calloc(list->n + 1, sizeof *taken), n = 0;
+    cb_lease_state *states = calloc(list->n + 1, sizeof *states);
+    bool asked = jobs && taken && states;
 
-    if (!taken)
-        return cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", list->n);
-    for (size_t i = 0; i < list->n; i++) {
-        const job *j = list->jobs[i];
-        if (list->done[i] || j->lease_seconds != which.seconds ||
-            (which.domain && j->domain != which.domain))
-            continue;
-        list->leases[n] = (cb_lease){ .domain = j->domain->name,
-                                      .command_id = j->command->command_id,
-                                      .lease_no = j->command->lease_no };
-        taken[n++] = i;
+    for (size_t i = 0; asked && i < list->n; i++) {
+        if (is_in(list, i, which)) {
+            jobs[n] = list->jobs[i];
+            taken[n++] = i;
+        }
     }
     int64_t asked_at = now_ns();
-    bool asked = cb_lease_extend(w->links[LINK_RENEW].db, w->id, list->leases, n, which.seconds, e);
+    if (asked)
+        asked = list->ops->extend(w, w->links[LINK_RENEW].db, jobs, n, which.seconds, states, e);
+    else
+        cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", list->n);
     for (size_t k = 0; asked && k < n; k++)
-        take_answer(w, list, taken[k], &list->leases[k], lease_end_from(asked_at, which.seconds));
+        take_answer(list, taken[k], states[k], lease_end_from(asked_at, which.seconds));
+    free(states);
     free(taken);
+    free(jobs);
     return asked;
 }
 
-/* The database refuses the whole: each domain alone, so that one which is gone takes no other with it. */
+/* The database refuses the whole: each lane alone, so that a domain which is gone takes no other with it. */
 static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error *e)
 {
     cb_error refused = { 0 };
 
     for (size_t i = 0; i < list->n; i++) {
-        served *d = list->jobs[i]->domain;
-        if (list->done[i] || list->jobs[i]->lease_seconds != seconds)
-            continue;
-        if (renew_call(w, list, (renewal){ seconds, d }, e))
+        renewal which = { seconds, list->jobs[i]->lane };
+        if (!is_in(list, i, which) || renew_call(w, list, which, e))
             continue;
         if (!is_refusal(w->links[LINK_RENEW].db, e))
             return false;
         refused = *e;
         for (size_t k = i; k < list->n; k++)
-            list->done[k] |= list->jobs[k]->domain == d && list->jobs[k]->lease_seconds == seconds;
+            list->done[k] |= is_in(list, k, which);
         worker_pause(w, 0.1); /* who waits for a lease asks every moment */
     }
     if (refused.code != CB_OK)
-        trouble_add(&w->renewals.refused, &refused, "renew", "database.refused");
+        trouble_add(list->refused, &refused, "renew", "database.refused");
     else
-        trouble_end(&w->renewals.refused);
+        trouble_end(list->refused);
     return true;
 }
 
@@ -190,7 +178,7 @@ static bool renew_length(cb_worker *w, round_list *list, double seconds)
 
     if (renew_call(w, list, (renewal){ seconds, NULL }, &e)) {
         link_worked(link);
-        trouble_end(&w->renewals.refused);
+        trouble_end(list->refused);
         return true;
     }
     if (is_refusal(link->db, &e) && renew_apart(w, list, seconds, &e)) {
@@ -201,20 +189,32 @@ static bool renew_length(cb_worker *w, round_list *list, double seconds)
     return false;
 }
 
-static bool renew_round(cb_worker *w, bool all, bool *busy)
+static bool renew_kind(cb_worker *w, lane_kind kind, bool all, bool *busy)
 {
-    round_list list = { 0 };
-    bool went_well = gather(w, all, &list);
+    round_list list = { .ops = worker_lane(w, kind, 0)->ops,
+                        .refused = &w->renewals.refused[kind] };
+    /* While it is refused, everything is asked for: that it is over shows at the next round. */
+    bool went_well = gather(w, kind, all || atomic_load(&list.refused->there), &list);
 
     for (size_t i = 0; went_well && i < list.n; i++) {
         if (!list.done[i])
             went_well = renew_length(w, &list, list.jobs[i]->lease_seconds);
     }
     if (went_well && list.n == 0) /* nothing is wanted that could be refused */
-        trouble_end(&w->renewals.refused);
-    *busy = list.busy > 0;
+        trouble_end(list.refused);
+    *busy |= list.busy > 0;
     round_done(&list);
-    return went_well && processes_renew(w, all);
+    return went_well;
+}
+
+static bool renew_round(cb_worker *w, bool all, bool *busy)
+{
+    bool went_well = true;
+
+    *busy = false;
+    for (lane_kind kind = COMMANDS; went_well && kind < KINDS; kind++)
+        went_well = renew_kind(w, kind, all, busy);
+    return went_well;
 }
 
 static int64_t interval_ns(const cb_worker *w)
@@ -222,8 +222,8 @@ static int64_t interval_ns(const cb_worker *w)
     double shortest = 60;
 
     for (size_t i = 0; i < w->n_domains; i++) {
-        if (w->domains[i].vt_seconds < shortest)
-            shortest = w->domains[i].vt_seconds;
+        if (w->lanes[i]->vt_seconds < shortest)
+            shortest = w->lanes[i]->vt_seconds;
     }
     return seconds_to_ns(shortest / 6);
 }

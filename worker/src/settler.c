@@ -1,4 +1,4 @@
-/* The settling thread of either kind. */
+/* The settling thread of either kind, and the queue that it reads. */
 #include "settler.h"
 
 #include <stdlib.h>
@@ -7,6 +7,93 @@
 
 #include "clock.h"
 #include "engine.h"
+
+/* ---- the queue ---- */
+
+void outcomes_init(outcomes *q, size_t (*bytes)(const outcome *o))
+{
+    q->bytes = bytes;
+    pthread_mutex_init(&q->mutex, NULL);
+    waiting_init(&q->filled);
+}
+
+void outcomes_done(outcomes *q)
+{
+    pthread_cond_destroy(&q->filled);
+    pthread_mutex_destroy(&q->mutex);
+}
+
+void outcomes_put(outcomes *q, outcome *o)
+{
+    o->next = NULL;
+    pthread_mutex_lock(&q->mutex);
+    if (q->last)
+        q->last->next = o;
+    else
+        q->first = o;
+    q->last = o;
+    q->n++;
+    if (q->waiting)
+        pthread_cond_signal(&q->filled);
+    pthread_mutex_unlock(&q->mutex);
+}
+
+void outcomes_end(outcomes *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    q->ending = true;
+    pthread_cond_signal(&q->filled);
+    pthread_mutex_unlock(&q->mutex);
+}
+
+size_t outcomes_count(outcomes *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    size_t n = q->n;
+    pthread_mutex_unlock(&q->mutex);
+    return n;
+}
+
+/* With the mutex held. */
+static bool wait_for_one(outcomes *q)
+{
+    while (!q->first && !q->ending) {
+        q->waiting = true;
+        waiting_for(&q->filled, &q->mutex, -1);
+        q->waiting = false;
+    }
+    return q->first != NULL;
+}
+
+bool outcomes_wait(outcomes *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    bool any = wait_for_one(q);
+    pthread_mutex_unlock(&q->mutex);
+    return any;
+}
+
+size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes)
+{
+    size_t n = 0, bytes = 0;
+
+    pthread_mutex_lock(&q->mutex);
+    (void)wait_for_one(q);
+    while (q->first && n < max) {
+        bytes += q->bytes(q->first);
+        if (n > 0 && bytes > max_bytes)
+            break;
+        to[n++] = q->first;
+        q->first = q->first->next;
+    }
+    if (!q->first)
+        q->last = NULL;
+    q->n -= n;
+    pthread_mutex_unlock(&q->mutex);
+    return n;
+}
+
+/* ---- settling ---- */
 
 enum {
     FLUSH_ITEMS = 1000,
@@ -19,19 +106,18 @@ static const cb_verdict refused_verdict = (cb_verdict)(CB_STALE + 1);
 
 /* What one flush writes. */
 typedef struct {
-    queued **batch;
+    outcome **batch;
     char *items;
     size_t n;
 } flushing;
 
-void settler_init(settler *s, cb_worker *w, const settle_kind *kind, link_name link)
+void settler_init(settler *s, cb_worker *w, const lane_ops *ops)
 {
     s->worker = w;
-    s->kind = kind;
-    s->link = link;
-    outcomes_init(&s->waiting, kind->bytes);
-    outcomes_init(&s->refused, kind->bytes);
-    trouble_init(&s->trouble, w, link, NULL, true);
+    s->ops = ops;
+    outcomes_init(&s->waiting, ops->bytes);
+    outcomes_init(&s->refused, ops->bytes);
+    trouble_init(&s->trouble, w, ops->settle_link, NULL, true);
 }
 
 void settler_done(settler *s)
@@ -40,31 +126,38 @@ void settler_done(settler *s)
     outcomes_done(&s->refused);
 }
 
-void settler_put(settler *s, queued *o)
+void settler_put(outcome *o)
 {
-    outcomes_put(&s->waiting, o);
+    const lane *l = o->job->lane;
+
+    outcomes_put(&l->worker->settling[l->ops->kind].waiting, o);
 }
 
 void settler_bring_again(settler *s)
 {
-    queued *o;
+    outcome *o = NULL;
 
     if (trouble_until(&s->trouble) > 0 && !atomic_load(&s->worker->stopping))
         return;
     for (size_t n = outcomes_count(&s->refused); n > 0; n--) {
         outcomes_take(&s->refused, &o, 1, 0);
-        settler_put(s, o);
+        settler_put(o);
     }
+}
+
+static db_link *link_of(const settler *s)
+{
+    return &s->worker->links[s->ops->settle_link];
 }
 
 static char *item_at(const settler *s, const flushing *f, size_t i)
 {
-    return f->items + i * s->kind->item_size;
+    return f->items + i * s->ops->item_size;
 }
 
 static cb_verdict *verdict_of(const settler *s, char *item)
 {
-    return (cb_verdict *)(void *)(item + s->kind->verdict_at);
+    return (cb_verdict *)(void *)(item + s->ops->verdict_at);
 }
 
 /* The same call may succeed later. A statement that was cancelled is none of those: it took too long for
@@ -78,11 +171,11 @@ static bool is_passing(const cb_error *e)
 static bool settle_once(settler *s, char *items, size_t n, cb_error *e)
 {
     cb_worker *w = s->worker;
-    db_link *link = &w->links[s->link];
+    db_link *link = link_of(s);
     size_t refused = 0;
     int64_t from = now_ns();
 
-    if (!s->kind->write(w, link->db, items, n, &refused, e))
+    if (!s->ops->settle(w, link->db, items, n, &refused, e))
         return false;
     link_worked(link);
     metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
@@ -108,7 +201,8 @@ static bool settle_alone(settler *s, const flushing *f, cb_error *e)
         if (is_passing(e))
             return false;
         *verdict_of(s, item_at(s, f, i)) = refused_verdict;
-        s->kind->tell_refused(s->worker, f->batch[i], e);
+        if (f->batch[i]->tries++ % 60 == 0) /* brought again every second, told once a minute */
+            s->ops->tell_refused(f->batch[i], e);
         if (concerns_all(e))
             refusal = *e;
     }
@@ -120,7 +214,7 @@ static bool settle_alone(settler *s, const flushing *f, cb_error *e)
 /* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
 static bool settle_all(settler *s, const flushing *f)
 {
-    db_link *link = &s->worker->links[s->link];
+    db_link *link = link_of(s);
     cb_error e = { 0 };
 
     while (link_ready(link, NULL)) {
@@ -134,18 +228,18 @@ static bool settle_all(settler *s, const flushing *f)
 }
 
 /* Somebody may wait for it, and at the end in vain. */
-static void bring_later(settler *s, outcomes *to, queued *o)
+static void bring_later(settler *s, outcomes *to, outcome *o)
 {
-    if (atomic_load(&s->worker->ending) && s->kind->left)
-        s->kind->left(s->worker, o);
+    if (atomic_load(&s->worker->ending) && s->ops->left)
+        s->ops->left(o);
     else
         outcomes_put(to, o);
 }
 
 static size_t leave(settler *s, const flushing *f)
 {
-    for (size_t i = 0; s->kind->left && i < f->n; i++)
-        s->kind->left(s->worker, f->batch[i]);
+    for (size_t i = 0; s->ops->left && i < f->n; i++)
+        s->ops->left(f->batch[i]);
     return f->n;
 }
 
@@ -153,16 +247,16 @@ static size_t leave(settler *s, const flushing *f)
 static size_t flush(settler *s, const flushing *f)
 {
     cb_worker *w = s->worker;
-    size_t busy = 0, refused = 0;
+    size_t busy = 0, refused = 0, freed = 0;
 
     for (size_t i = 0; i < f->n; i++)
-        memcpy(item_at(s, f, i), (char *)f->batch[i] + s->kind->item_at, s->kind->item_size);
+        memcpy(item_at(s, f, i), (char *)f->batch[i] + s->ops->item_at, s->ops->item_size);
     if (!settle_all(s, f))
         return leave(s, f);
     for (size_t i = 0; i < f->n; i++) {
-        queued *o = f->batch[i];
+        outcome *o = f->batch[i];
         cb_verdict verdict = *verdict_of(s, item_at(s, f, i));
-        *verdict_of(s, (char *)o + s->kind->item_at) = verdict;
+        *verdict_of(s, (char *)o + s->ops->item_at) = verdict;
         if (verdict == refused_verdict) {
             bring_later(s, &s->refused, o);
             refused++;
@@ -170,13 +264,13 @@ static size_t flush(settler *s, const flushing *f)
             bring_later(s, &s->waiting, o);
             busy++;
         } else {
-            s->kind->settled(w, o);
+            freed += s->ops->settled(o);
         }
     }
     if (refused == 0 && outcomes_count(&s->refused) == 0)
         trouble_end(&s->trouble);
-    if (s->kind->flushed)
-        s->kind->flushed(w);
+    if (freed > 0)
+        claimer_freed(&w->claims[s->ops->kind]);
     if (atomic_load(&w->stopping))
         worker_changed(w);
     /* Somebody holds those rows: not for long, and nobody is helped by asking in a circle. */
@@ -185,13 +279,21 @@ static size_t flush(settler *s, const flushing *f)
     return busy;
 }
 
+static bool is_bursting(const settler *s)
+{
+    for (size_t i = 0; s->ops->is_bursting && i < s->worker->n_domains; i++) {
+        if (s->ops->is_bursting(worker_lane(s->worker, s->ops->kind, i)))
+            return true;
+    }
+    return false;
+}
+
 /* A flush of one now would keep the others waiting for its commit. */
-static void let_gather(settler *s)
+static void let_gather(const settler *s)
 {
     static const struct timespec moment = { .tv_nsec = 20000 };
 
-    for (int i = 0; i < GATHER_MOMENTS && s->kind->is_bursting && s->kind->is_bursting(s->worker);
-         i++)
+    for (int i = 0; i < GATHER_MOMENTS && is_bursting(s); i++)
         nanosleep(&moment, NULL);
 }
 
@@ -199,13 +301,13 @@ void *settler_thread(void *arg)
 {
     settler *s = arg;
     flushing f = { .batch = calloc(FLUSH_ITEMS, sizeof *f.batch),
-                   .items = calloc(FLUSH_ITEMS, s->kind->item_size) };
+                   .items = calloc(FLUSH_ITEMS, s->ops->item_size) };
 
     while (f.batch && f.items && outcomes_wait(&s->waiting)) {
         let_gather(s);
         f.n = outcomes_take(&s->waiting, f.batch, FLUSH_ITEMS, FLUSH_BYTES);
         /* At the end once more for what the last handlers came to, but only once. */
-        if (flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->kind->left)
+        if (flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->ops->left)
             break;
     }
     free(f.items);

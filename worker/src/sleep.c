@@ -1,4 +1,4 @@
-/* Sleeping on an empty place.
+/* Sleeping on an empty lane.
  *
  * A notification in every commit would hold the whole server at some 3,000 commits a second, so senders
  * notify only while a sleeper is announced. Busy: no sleeper, polls after 1, 2, 4 … ms. Quiet for some
@@ -108,9 +108,10 @@ static void found_none(sleeper *s)
         announce(s);
 }
 
-void sleep_init(sleeper *s, cb_worker *w, const char *domain)
+void sleep_init(sleeper *s, db_link *link, const char *domain)
 {
-    trouble_init(&s->refused, w, s->link->name, domain, false);
+    s->link = link;
+    trouble_init(&s->refused, link->worker, link->name, domain, false);
 }
 
 void sleep_reset(sleeper *s)

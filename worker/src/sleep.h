@@ -1,17 +1,17 @@
-/* How long to leave a place alone after a claim, and who is to wake us. */
+/* How long to leave a lane alone after a claim, and who is to wake us. */
 #ifndef WORKER_SLEEP_H
 #define WORKER_SLEEP_H
 
 #include "link.h"
 
-/* What a claimer thinks of a place; only its thread looks at it. */
+/* How a lane sleeps; only its thread looks at it. */
 typedef struct {
     /* Fixed after open. */
-    db_link *link;             /* where sleepers are announced */
     const char *const *queues; /* whose senders are to wake us; borrowed */
     size_t n_queues;
     double poll_seconds;
     bool notify;
+    db_link *link;   /* where sleepers are announced */
     trouble refused; /* announcing is */
 
     bool hot;         /* the last claim got all it asked for: there is more */
@@ -23,8 +23,8 @@ typedef struct {
     int64_t asleep_since; /* and since then: who sent before may not have seen it */
 } sleeper;
 
-/* After the fixed part is filled in. */
-void sleep_init(sleeper *s, cb_worker *w, const char *domain);
+/* The rest of what is fixed is there already. */
+void sleep_init(sleeper *s, db_link *link, const char *domain);
 /* Begins anew. */
 void sleep_reset(sleeper *s);
 /* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing, takes it

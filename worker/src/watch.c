@@ -1,73 +1,85 @@
-/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it works when that
- * does not. Timeouts are whole seconds, so looking at the next one or once a second is never late. */
+/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it works
+ * when that does not. Timeouts are whole seconds, so looking at the next one or once a second is never
+ * late. A thread cannot be killed: what does not return within its grace either ends the instance. */
 #include <stdio.h>
+#include <string.h>
 
 #include "clock.h"
 #include "engine.h"
-#include "processes.h"
 
-static void time_out(cb_worker *w, served *d, job *j)
+void watch_begin(job *j, const char *step, int64_t timeout_ns)
 {
-    cb_settlement *s = &j->timeout.settlement;
-
-    snprintf(j->timeout_text, sizeof j->timeout_text, "the handler did not return within %.0f s",
-             ns_to_ms(atomic_load(&j->deadline) - j->started_at) / 1e3);
-    s->outcome = CB_TRANSIENT;
-    s->error_code = "HANDLER_TIMEOUT";
-    s->error_message = j->timeout_text;
-    s->still_running = true;
-    s->retry_seconds = served_backoff(d, j->command->attempt);
-    j->timed_out = j->timeout_pending = true;
-    d->overdue++;
-    settler_put(&w->settling, &j->timeout.queued);
+    j->runs = true;
+    j->began = now_ns();
+    atomic_store(&j->deadline, j->began + timeout_ns);
+    if (step)
+        snprintf(j->step, sizeof j->step, "%s", step);
+    j->lane->running++;
 }
 
-/* With its timeout settled there is nothing to be had from the job any more: a drain may end without it.
- * True when it is the first of all. */
-static bool is_stuck(cb_worker *w, served *d, job *j)
+void watch_end(job *j)
 {
-    if (!j->timeout_pending && !j->given_up) {
+    lane *l = j->lane;
+
+    l->running--;
+    if (j->overdue)
+        l->overdue--;
+    if (j->given_up)
+        atomic_fetch_sub(&l->given_up, 1);
+    j->runs = j->overdue = j->given_up = false;
+}
+
+/* With the mutex held. True when there is something to tell; else *next is moved to when it is due again. */
+static bool look_at(job *j, int64_t now, int64_t *next)
+{
+    lane *l = j->lane;
+    int64_t grace = seconds_to_ns(l->worker->kill_grace_seconds);
+    int64_t due = atomic_load(&j->deadline) + (j->overdue ? grace : 0);
+
+    if (!j->runs || j->given_up)
+        return false;
+    if (due > now) {
+        *next = due < *next ? due : *next;
+        return false;
+    }
+    if (!j->overdue) {
+        j->overdue = true;
+        l->overdue++;
+        *next = now + grace < *next ? now + grace : *next;
+        return l->ops->overdue(j);
+    }
+    if (!l->ops->is_hopeless || l->ops->is_hopeless(j)) {
         j->given_up = true;
-        atomic_fetch_add(&d->given_up, 1);
+        atomic_fetch_add(&l->given_up, 1);
     }
-    return !atomic_exchange(&w->broken, true);
+    return !atomic_exchange(&l->worker->broken, true);
 }
 
-/* Without the domain's mutex: who hears of it may well stop the worker. */
-static void tell_stuck(cb_worker *w, job *j)
+/* Looks at everything that runs; returns when the next is due. What there is to tell is told without
+ * the mutex: the listener may well stop the worker. */
+static int64_t watch_lane(lane *l, int64_t now)
 {
-    emit(w, CB_LEVEL_ERROR, "handler.stuck", .domain = j->domain->name,
-         .command_id = j->command->command_id.text, .command_type = j->command->command_type,
-         .attempt = j->command->attempt, .took_ms = ns_to_ms(now_ns() - j->started_at),
-         .hint = "it did not return within its timeout and kill-grace: this instance must end");
-    job_drop(j);
-}
+    int64_t next = INT64_MAX;
+    job *found = NULL;
+    char step[sizeof found->step] = "";
+    bool stuck = false;
 
-/* Looks at every running job; returns when the next one is due. */
-static int64_t watch_domain(cb_worker *w, served *d, int64_t now)
-{
-    int64_t next = INT64_MAX, grace = seconds_to_ns(w->kill_grace_seconds);
-    job *stuck = NULL;
-
-    pthread_mutex_lock(&d->mutex);
-    for (job *j = d->running > 0 ? d->jobs : NULL; j; j = j->next) {
-        if (j->stage != JOB_RUNNING)
+    pthread_mutex_lock(&l->mutex);
+    for (job *j = l->running > 0 ? l->jobs : NULL; j && !found; j = j->next) {
+        bool was_overdue = j->overdue;
+        if (!look_at(j, now, &next))
             continue;
-        int64_t due = atomic_load(&j->deadline) + (j->timed_out ? grace : 0);
-        if (due > now) {
-            next = due < next ? due : next;
-        } else if (!j->timed_out) {
-            time_out(w, d, j);
-            next = now + grace < next ? now + grace : next;
-        } else if (is_stuck(w, d, j)) {
-            stuck = j;
-            atomic_fetch_add(&j->users, 1);
-        }
+        found = j;
+        stuck = was_overdue;
+        memcpy(step, j->step, sizeof step);
+        atomic_fetch_add(&j->users, 1);
     }
-    pthread_mutex_unlock(&d->mutex);
-    if (stuck)
-        tell_stuck(w, stuck);
-    return next;
+    pthread_mutex_unlock(&l->mutex);
+    if (!found)
+        return next;
+    l->ops->tell_overdue(found, step, stuck);
+    job_drop(found);
+    return now; /* there may be more to tell */
 }
 
 void *watch_thread(void *worker)
@@ -80,14 +92,12 @@ void *watch_thread(void *worker)
         int64_t now = now_ns(), next = now + seconds_to_ns(1);
         if (now >= bring_at) {
             /* They keep their places until the database takes them. */
-            settler_bring_again(&w->settling);
-            settler_bring_again(&w->process_settling);
+            for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+                settler_bring_again(&w->settling[kind]);
             bring_at = next;
         }
-        for (size_t i = 0; i < w->n_domains; i++) {
-            int64_t due = watch_domain(w, &w->domains[i], now);
-            int64_t step_due = processes_watch(w, &w->processes[i], now);
-            due = step_due < due ? step_due : due;
+        for (size_t i = 0; i < w->n_lanes; i++) {
+            int64_t due = watch_lane(w->lanes[i], now);
             next = due < next ? due : next;
         }
         if (atomic_load(&w->stopping)) /* somebody may wait for jobs that were given up just now */

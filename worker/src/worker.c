@@ -7,12 +7,9 @@
 #include <commandbus/uuid.h>
 #include <commandbus/version.h>
 
-#include "claim.h"
 #include "clock.h"
 #include "engine.h"
 #include "keep.h"
-#include "processes.h"
-#include "settle.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -73,33 +70,47 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
     return true;
 }
 
+static bool open_domain(cb_worker *w, size_t index, const cb_worker_options *o, cb_error *e)
+{
+    served *d = &w->domains[index];
+    const char *name = o->domains[index].domain;
+
+    if (!name || !*name)
+        return cb_fail(e, CB_MISUSE, "a domain has no name");
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(w->domains[i].name, name) == 0)
+            return cb_fail(e, CB_MISUSE, "domain '%s' is there twice", name);
+    }
+    w->n_domains = index + 1;
+    if (!copy_text(&d->name, name))
+        return cb_fail(e, CB_MEMORY, "no memory for domain '%s'", name);
+    return command_lane_init(&d->commands, w, index, &o->domains[index], e) &&
+           process_lane_init(&d->processes, w, index, o, e);
+}
+
 static bool open_domains(cb_worker *w, const cb_worker_options *o, cb_error *e)
 {
     w->domains = calloc(o->n_domains, sizeof *w->domains);
-    w->processes = calloc(o->n_domains, sizeof *w->processes);
+    w->lanes = calloc(KINDS * o->n_domains, sizeof *w->lanes);
     metrics_domain *counted = calloc(o->n_domains, sizeof *counted);
-    bool ok = w->domains && w->processes && counted;
+    bool ok = w->domains && w->lanes && counted;
 
     for (size_t i = 0; ok && i < o->n_domains; i++) {
-        w->n_domains = i + 1;
-        ok = served_init(&w->domains[i], w, i, &o->domains[i], e) &&
-             process_domain_init(&w->processes[i], w, i, o, e);
-        for (size_t k = 0; ok && k < i; k++) {
-            if (strcmp(w->domains[k].name, w->domains[i].name) == 0)
-                ok = cb_fail(e, CB_MISUSE, "domain '%s' is there twice", w->domains[i].name);
-        }
-        if (!ok)
-            break;
-        process_domain *p = &w->processes[i];
-        counted[i] = (metrics_domain){ .domain = w->domains[i].name,
-                                       .types = &w->domains[i].handlers,
-                                       .slots = w->domains[i].slots,
+        served *d = &w->domains[i];
+        process_lane *p = &d->processes;
+        ok = open_domain(w, i, o, e);
+        w->lanes[i] = &d->commands.lane;
+        w->lanes[o->n_domains + i] = &p->lane;
+        counted[i] = (metrics_domain){ .domain = d->name,
+                                       .types = &d->commands.handlers,
+                                       .slots = d->commands.lane.n_slots,
                                        .kinds = p->kinds,
                                        .n_kinds = p->claim.n_kinds,
-                                       .process_slots = p->n_slots };
-        w->runs_processes |= p->n_slots > 0;
-        w->moves_processes |= p->n_slots > 0 || p->n_queues > 1;
+                                       .process_slots = p->lane.n_slots };
+        w->runs_processes |= p->lane.n_slots > 0;
+        w->moves_processes |= p->lane.n_slots > 0 || p->n_queues > 1;
     }
+    w->n_lanes = ok ? KINDS * w->n_domains : 0;
     ok = ok && metrics_open(counted, w->n_domains, &w->metrics, e);
     free(counted);
     return ok;
@@ -122,29 +133,20 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     pthread_mutex_init(&w->listening, NULL);
     pthread_mutex_init(&w->renewals.mutex, NULL);
     waiting_init(&w->renewals.changed);
-    trouble_init(&w->renewals.refused, w, LINK_RENEW, NULL, true);
-    trouble_init(&w->renewals.process_refused, w, LINK_RENEW, NULL, true);
-    settler_init(&w->settling, w, &command_settling, LINK_SETTLE);
-    settler_init(&w->process_settling, w, &process_settling, LINK_PROCESS_SETTLE);
-    outcomes_init(&w->effecting, outcome_bytes);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        trouble_init(&w->renewals.refused[kind], w, LINK_RENEW, NULL, true);
+    settler_init(&w->settling[COMMANDS], w, &command_ops);
+    settler_init(&w->settling[PROCESSES], w, &process_ops);
+    outcomes_init(&w->effecting, command_ops.bytes);
     process_memory_init(&w->process_memory);
     for (int i = 0; i < LINKS; i++)
         link_init(&w->links[i], w, (link_name)i);
-    if (!copy_options(w, options, e) || !open_domains(w, options, e) || !claims_init(w, e) ||
-        !process_claims_init(w, e))
+    if (!copy_options(w, options, e) || !open_domains(w, options, e))
         return false;
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_init(&w->claims[kind], w, &w->lanes[kind * w->n_domains], w->n_domains);
     *ret = cb_worker_take(&w);
     return true;
-}
-
-/* What was never settled: its lease ends by itself. */
-static void drop_jobs(served *d)
-{
-    while (d->jobs) {
-        job *j = d->jobs;
-        d->jobs = j->next;
-        job_drop(j);
-    }
 }
 
 void cb_worker_free(cb_worker *w)
@@ -152,18 +154,18 @@ void cb_worker_free(cb_worker *w)
     if (!w)
         return;
     worker_end(w);
-    claimer_done(&w->claims);
-    claimer_done(&w->process_claims);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        claimer_done(&w->claims[kind]);
     for (size_t i = 0; i < w->n_domains; i++) {
-        drop_jobs(&w->domains[i]);
-        process_domain_done(&w->processes[i]);
-        served_done(&w->domains[i]);
+        command_lane_done(&w->domains[i].commands);
+        process_lane_done(&w->domains[i].processes);
+        free(w->domains[i].name);
     }
     for (int i = 0; i < LINKS; i++)
         link_done(&w->links[i]);
     metrics_free(w->metrics);
-    settler_done(&w->settling);
-    settler_done(&w->process_settling);
+    for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
+        settler_done(&w->settling[kind]);
     outcomes_done(&w->effecting);
     process_memory_done(&w->process_memory);
     pthread_cond_destroy(&w->renewals.changed);
@@ -182,7 +184,7 @@ void cb_worker_free(cb_worker *w)
     for (size_t i = 0; i < w->n_sends_to; i++)
         free(w->sends_to[i]);
     free(w->sends_to);
-    free(w->processes);
+    free(w->lanes);
     free(w->domains);
     free(w);
 }
@@ -196,9 +198,9 @@ size_t cb_worker_in_flight(const cb_worker *w, const char *domain)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < w->n_domains; i++) {
-        if (!domain || strcmp(domain, w->domains[i].name) == 0)
-            n += atomic_load(&w->domains[i].in_flight) + atomic_load(&w->processes[i].in_flight);
+    for (size_t i = 0; i < w->n_lanes; i++) {
+        if (!domain || strcmp(domain, w->lanes[i]->name) == 0)
+            n += atomic_load(&w->lanes[i]->in_flight);
     }
     return n;
 }
@@ -247,17 +249,16 @@ bool cb_worker_metrics(cb_worker *w, char **ret, cb_error *e)
     if (!now)
         return cb_fail(e, CB_MEMORY, "no memory for metrics");
     for (size_t i = 0; i < w->n_domains; i++) {
-        served *d = &w->domains[i];
-        pthread_mutex_lock(&d->mutex);
-        process_domain *p = &w->processes[i];
-        now[i] = (metrics_now){ .in_flight = atomic_load(&d->in_flight),
-                                .running = d->running,
-                                .overdue = d->overdue,
-                                .processes = atomic_load(&p->in_flight) };
-        pthread_mutex_unlock(&d->mutex);
-        pthread_mutex_lock(&p->mutex);
-        now[i].steps_overdue = p->overdue;
-        pthread_mutex_unlock(&p->mutex);
+        lane *commands = worker_lane(w, COMMANDS, i), *processes = worker_lane(w, PROCESSES, i);
+        pthread_mutex_lock(&commands->mutex);
+        now[i] = (metrics_now){ .in_flight = atomic_load(&commands->in_flight),
+                                .running = commands->running,
+                                .overdue = commands->overdue,
+                                .processes = atomic_load(&processes->in_flight) };
+        pthread_mutex_unlock(&commands->mutex);
+        pthread_mutex_lock(&processes->mutex);
+        now[i].steps_overdue = processes->overdue;
+        pthread_mutex_unlock(&processes->mutex);
     }
     bool ok = metrics_render(w->metrics, now, cb_worker_is_ready(w, NULL, 0), w->id,
                              cb_version_string(), ret, e);
