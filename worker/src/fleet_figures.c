@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "engine.h"
-#include "keep.h"
 
 static int64_t number(const cb_rows *rows, size_t row, const char *column)
 {

@@ -6,11 +6,11 @@
 
 #include "metrics_state.h"
 
-const char *const link_names[LINKS] = {
-    [LINK_CLAIM] = "claim",     [LINK_SETTLE] = "settle",
-    [LINK_RENEW] = "renew",     [LINK_LISTEN] = "listen",
-    [LINK_KEEP] = "keep",       [LINK_EFFECT] = "effect",
-    [LINK_PROCESS] = "process", [LINK_PROCESS_SETTLE] = "process_settle",
+const char *const connection_names[CONNECTIONS] = {
+    [CONNECTION_CLAIM] = "claim",     [CONNECTION_SETTLE] = "settle",
+    [CONNECTION_RENEW] = "renew",     [CONNECTION_LISTEN] = "listen",
+    [CONNECTION_KEEP] = "keep",       [CONNECTION_EFFECT] = "effect",
+    [CONNECTION_PROCESS] = "process", [CONNECTION_PROCESS_SETTLE] = "process_settle",
 };
 
 static const char unknown_type[] = "unknown";
@@ -53,8 +53,8 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
         metrics_free(m);
         return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
     }
-    for (size_t i = 0; i < LINKS; i++)
-        atomic_init(&m->links[i].up, -1);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        atomic_init(&m->connections[i].up, -1);
     histogram_init(&m->settle_size, &histogram_items);
     histogram_init(&m->settle_duration, &histogram_brief);
     for (size_t i = 0; i < FIGURES; i++)
@@ -157,14 +157,14 @@ void metrics_released(metrics *m, size_t domain, size_t commands)
     add(&m->domains[domain].counters[DOMAIN_RELEASED], (int64_t)commands);
 }
 
-void metrics_reconnect(metrics *m, link_name which)
+void metrics_reconnect(metrics *m, connection_name which)
 {
-    add(&m->links[which].reconnects, 1);
+    add(&m->connections[which].reconnects, 1);
 }
 
-void metrics_link_up(metrics *m, link_name which, bool up)
+void metrics_connection_up(metrics *m, connection_name which, bool up)
 {
-    set(&m->links[which].up, up);
+    set(&m->connections[which].up, up);
 }
 
 void metrics_notified(metrics *m)

@@ -92,21 +92,21 @@ static void worker_histogram(const scrape *s, const family *f)
 
 static void reconnects(const scrape *s, const family *f)
 {
-    for (size_t i = 0; i < LINKS; i++) {
+    for (size_t i = 0; i < CONNECTIONS; i++) {
         fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
-        scrape_label(s, "{", "connection", link_names[i]);
-        scrape_integer(s, metrics_get(&s->m->links[i].reconnects));
+        scrape_label(s, "{", "connection", connection_names[i]);
+        scrape_integer(s, metrics_get(&s->m->connections[i].reconnects));
     }
 }
 
 static void connections_up(const scrape *s, const family *f)
 {
-    for (size_t i = 0; i < LINKS; i++) {
-        int64_t up = metrics_get(&s->m->links[i].up);
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        int64_t up = metrics_get(&s->m->connections[i].up);
         if (up < 0)
             continue;
         fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
-        scrape_label(s, "{", "connection", link_names[i]);
+        scrape_label(s, "{", "connection", connection_names[i]);
         scrape_integer(s, up);
     }
 }

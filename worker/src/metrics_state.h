@@ -98,13 +98,13 @@ typedef struct {
     metrics_value reconnects;
     metrics_value
         up; /* -1: never reported, as a connection that this configuration does not need */
-} metrics_link;
+} metrics_connection;
 
 struct metrics {
     metrics_part *domains;
     size_t n;
     metrics_value counters[WORKER_COUNTERS];
-    metrics_link links[LINKS];
+    metrics_connection connections[CONNECTIONS];
     histogram settle_size, settle_duration;
     struct {
         pthread_mutex_t mutex;

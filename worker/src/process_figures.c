@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine.h"
-#include "keep.h"
 
 /* Error codes are the business's, names of waits may be made at run time: a scrape has room for so many series. */
 enum {
@@ -80,7 +79,7 @@ static bool take_by(cb_worker *w, const cb_rows *rows, figures_by by, cb_error *
     return true;
 }
 
-bool figures_take(cb_worker *w, cb_db *db, cb_error *e)
+bool process_figures_take(cb_worker *w, cb_db *db, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
 
