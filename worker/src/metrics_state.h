@@ -118,9 +118,6 @@ struct metrics {
     } fleet;
 };
 
-bool metrics_processes_init(metrics_part *part);
-void metrics_processes_done(metrics_part *part);
-
 static inline int64_t metrics_get(const metrics_value *value)
 {
     return atomic_load_explicit(value, memory_order_relaxed);
