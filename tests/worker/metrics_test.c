@@ -290,9 +290,9 @@ Test(metrics, what_is_not_known_is_not_there)
 
     metrics_sample(m, 0, &(cb_queue_sample){ .depth = 12, .oldest_due_seconds = 1.5 });
     metrics_sample(m, 1, &(cb_queue_sample){ .depth = -1 });
-    metrics_link_up(m, LINK_CLAIM, true);
-    metrics_link_up(m, LINK_LISTEN, false);
-    metrics_reconnect(m, LINK_LISTEN);
+    metrics_connection_up(m, CONNECTION_CLAIM, true);
+    metrics_connection_up(m, CONNECTION_LISTEN, false);
+    metrics_reconnect(m, CONNECTION_LISTEN);
 
     char *text = render(m);
     expect_line(text, "commandbus_queue_depth{domain=\"fx\"} 12");

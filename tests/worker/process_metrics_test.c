@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "keep.h"
 #include "trip.h"
 #include "trip_start.h"
 
@@ -78,7 +77,7 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
     cr_assert(cb_worker_stop(w, 30)); /* now nobody runs it */
     test_exec(here.sql, "UPDATE commandbus.process SET wake_at = now() - interval '2 h'");
 
-    cr_assert(figures_take(w, here.db, &e), "%s", e.message);
+    cr_assert(process_figures_take(w, here.db, &e), "%s", e.message);
 
     cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Drive\","
                      "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
@@ -97,7 +96,7 @@ Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
                         "WHERE process_id = (SELECT min(process_id::text)::uuid FROM "
                         "commandbus.process)");
 
-    cr_assert(figures_take(w, here.db, &e), "%s", e.message);
+    cr_assert(process_figures_take(w, here.db, &e), "%s", e.message);
 
     cr_expect(has(w, "commandbus_processes_by_wait{process_type=\"Drive\","
                      "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));

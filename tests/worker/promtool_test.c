@@ -65,9 +65,9 @@ Test(promtool, has_nothing_to_say_about_a_scrape_in_which_everything_happened)
         metrics_wait(m, 1, i * 77777);
         metrics_settle(m, (size_t)i, i * 55);
     }
-    for (int i = 0; i < LINKS; i++) {
-        metrics_link_up(m, (link_name)i, true);
-        metrics_reconnect(m, (link_name)i);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        metrics_connection_up(m, (connection_name)i, true);
+        metrics_reconnect(m, (connection_name)i);
     }
     for (int i = 0; i < 100; i++) {
         metrics_process_claim(m, 0, 1, &(cb_process_look){ .delivered = 2, .late = 1 });

@@ -20,8 +20,8 @@ void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
     waiting_init(&c->changed);
     for (size_t i = 0; i < n; i++) {
         claim_state *state = &lanes[i]->claiming;
-        trouble_init(&state->refused, w, c->ops->claim_link, lanes[i]->name, true);
-        sleep_init(&state->sleep, &w->links[c->ops->claim_link], lanes[i]->name);
+        trouble_init(&state->refused, w, c->ops->claim_connection, lanes[i]->name, true);
+        sleep_init(&state->sleep, &w->connections[c->ops->claim_connection], lanes[i]->name);
     }
 }
 
@@ -198,18 +198,18 @@ static lane *next_lane(claimer *c)
 
 /* ---- claiming ---- */
 
-static db_link *link_of(claimer *c)
+static db_connection *connection_of(claimer *c)
 {
-    return &c->worker->links[c->ops->claim_link];
+    return &c->worker->connections[c->ops->claim_connection];
 }
 
 /* One lane must not keep the others from their claims: a refusal is no matter of the connection. */
 static void failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 {
-    if (is_refusal(link_of(c)->db, e))
+    if (is_refusal(connection_of(c)->db, e))
         trouble_add(&l->claiming.refused, e, doing, "claim.refused");
     else
-        link_failed(link_of(c), e, doing);
+        connection_failed(connection_of(c), e, doing);
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -249,12 +249,12 @@ static void claim_for(claimer *c, lane *l)
         state->sleep.hot = true; /* as soon as there is room */
         return;
     }
-    if (!c->ops->claim(l, link_of(c)->db, quantity, &got, &e)) {
+    if (!c->ops->claim(l, connection_of(c)->db, quantity, &got, &e)) {
         sleep_after_failure(&state->sleep);
         failed(c, l, &e, "claim");
         return;
     }
-    link_worked(link_of(c));
+    connection_worked(connection_of(c));
     trouble_end(&state->refused);
     if (got.n > 0)
         take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
@@ -277,7 +277,7 @@ static void release_unknown(claimer *c, lane *l)
 
     if (l->n_slots == 0 || !lane_snapshot(l, &jobs, &n))
         return;
-    if (!l->ops->release_unknown(l, link_of(c)->db, jobs, n, &released, &e))
+    if (!l->ops->release_unknown(l, connection_of(c)->db, jobs, n, &released, &e))
         failed(c, l, &e, "release");
     if (released > 0)
         l->ops->tell_released(l, released);
@@ -317,7 +317,7 @@ void *claimer_thread(void *arg)
     cb_worker *w = c->worker;
     bool anew;
 
-    while (!atomic_load(&w->ending) && link_ready(link_of(c), &anew)) {
+    while (!atomic_load(&w->ending) && connection_ready(connection_of(c), &anew)) {
         if (anew && !begin_anew(c))
             break;
         sweep(c);

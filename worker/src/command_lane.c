@@ -295,8 +295,8 @@ static bool is_bursting(const lane *l)
 
 const lane_ops command_ops = {
     .kind = COMMANDS,
-    .claim_link = LINK_CLAIM,
-    .settle_link = LINK_SETTLE,
+    .claim_connection = CONNECTION_CLAIM,
+    .settle_connection = CONNECTION_SETTLE,
     .free_places = free_places,
     .claim = claim,
     .claim_free = claim_free,

@@ -47,14 +47,14 @@ static void give_up(command_outcome *o)
 static bool settle_one(cb_worker *w, command_outcome *o)
 {
     const command_job *j = (const command_job *)o->outcome.job;
-    db_link *link = &w->links[LINK_EFFECT];
+    db_connection *conn = &w->connections[CONNECTION_EFFECT];
     cb_error e = { 0 };
     int64_t from = now_ns();
 
-    if (!cb_settle_with_effects(link->db, w->id, &o->settlement, j->context, lock_timeout_seconds,
+    if (!cb_settle_with_effects(conn->db, w->id, &o->settlement, j->context, lock_timeout_seconds,
                                 &e)) {
         keep_quiet(&e);
-        link_failed(link, &e, "settle");
+        connection_failed(conn, &e, "settle");
         if (e.code == CB_AGAIN && is_hopeless(w, o)) {
             give_up(o);
             return true;
@@ -64,7 +64,7 @@ static bool settle_one(cb_worker *w, command_outcome *o)
             worker_pause(w, between_tries_seconds);
         return false;
     }
-    link_worked(link);
+    connection_worked(conn);
     metrics_settle(w->metrics, 1, (now_ns() - from) / 1000);
     if (o->settlement.verdict == CB_BUSY) {
         outcomes_put(&w->effecting, &o->outcome);
@@ -81,15 +81,16 @@ static bool settle_one(cb_worker *w, command_outcome *o)
 void *effect_thread(void *worker)
 {
     cb_worker *w = worker;
-    db_link *link = &w->links[LINK_EFFECT];
+    db_connection *conn = &w->connections[CONNECTION_EFFECT];
     cb_error e;
     outcome *o;
 
     while (outcomes_take(&w->effecting, &o, 1, 0) > 0) {
-        if (!link->db && !link_open(link, &e))
-            emit(w, CB_LEVEL_WARN, "connection.failed", .connection = link_names[LINK_EFFECT],
-                 .error = e.message, .hint = e.hint);
-        if (!link_ready(link, NULL))
+        if (!conn->db && !connection_open(conn, &e))
+            emit(w, CB_LEVEL_WARN, "connection.failed",
+                 .connection = connection_names[CONNECTION_EFFECT], .error = e.message,
+                 .hint = e.hint);
+        if (!connection_ready(conn, NULL))
             break;
         if (!settle_one(w, (command_outcome *)o) && atomic_load(&w->ending))
             break;

@@ -1,14 +1,15 @@
 /* The worker from inside: what its threads share.
  *
- *     listen ──hint──▶ claim ──jobs──▶ slots ──outcomes──▶ settle ──places──▶ claim
- *                                        │                 effect (outcomes with effects)
- *       watch: timeouts                  renew: leases     keep: heartbeat, samples, house
+ *     listen ──hint──▶ claimer ──jobs──▶ slots ──outcomes──▶ settler ──places──▶ claimer
+ *                                          │                 effect (outcomes with effects)
+ *       watch: timeouts                    renew: leases     maintenance: heartbeat, samples, house
  *
- * Commands and processes make the same movement, each with a claimer, slots and a settler of its own;
- * processes.h names the files of the latter.
+ * Commands and processes make the same movement: each kind has a claimer, a settler and, for each domain,
+ * a lane (lane.h) whose slots run its jobs. What differs between them stands in command_lane.c and
+ * command_run.c, process_lane.c and process_run.c.
  *
- * Each thread has its own file and its own connection (links); slots and watch have none. Locks, in the
- * order in which they may be taken: life → lane → queue of outcomes, claimer → troubled. None is held while the
+ * Each thread has its own file and its own connection; slots and watch have none. Locks, in the order in
+ * which they may be taken: life → lane → queue of outcomes, claimer → troubled. None is held while the
  * database is asked. */
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
@@ -20,7 +21,7 @@
 
 #include "claimer.h"
 #include "command_lane.h"
-#include "link.h"
+#include "connection.h"
 #include "metrics.h"
 #include "process_lane.h"
 #include "process_memory.h"
@@ -36,7 +37,7 @@ typedef struct {
     trouble refused[KINDS];
 } renewer;
 
-/* What the keeping thread does again and again. */
+/* What the maintenance thread does again and again. */
 typedef enum {
     CHORE_HEARTBEAT,
     CHORE_SAMPLE,
@@ -84,7 +85,7 @@ struct cb_worker {
     char **sends_to;                    /* further domains, which are only registered */
     size_t n_sends_to;
     metrics *metrics;
-    db_link links[LINKS];
+    db_connection connections[CONNECTIONS];
 
     claimer claims[KINDS];
     renewer renewals;
@@ -117,7 +118,7 @@ void *effect_thread(void *worker);
 void *renew_thread(void *worker);
 void *watch_thread(void *worker);
 void *listen_thread(void *worker);
-void *keep_thread(void *worker);
+void *maintenance_thread(void *worker);
 
 /* ---- what they ask of each other ---- */
 
@@ -127,7 +128,7 @@ void renew_soon(cb_worker *w);
 bool renew_wait(cb_worker *w);
 
 /* Whether it works over that connection from its start to its end. */
-bool worker_needs(const cb_worker *w, link_name link);
+bool worker_needs(const cb_worker *w, connection_name which);
 
 /* Stops now if it runs, and waits for every thread. */
 void worker_end(cb_worker *w);
@@ -135,6 +136,14 @@ void worker_end(cb_worker *w);
 /* Sleeps so long, or until the worker ends: then false. */
 bool worker_pause(cb_worker *w, double seconds);
 void worker_changed(cb_worker *w);
+
+/* How often each chore is done, to begin with. */
+void maintenance_init(cb_worker *w);
+/* Says that this worker is alive. */
+bool heartbeat_send(cb_worker *w, cb_error *e);
+/* Counts the processes of the database, and looks at its domains, for the metrics. */
+bool process_figures_take(cb_worker *w, cb_db *db, cb_error *e);
+bool fleet_figures_take(cb_worker *w, cb_db *db, cb_error *e);
 
 /* ---- events ---- */
 void worker_emit(cb_worker *w, const cb_event *event);

@@ -108,7 +108,8 @@ typedef struct {
 /* What differs between the kinds. */
 typedef struct lane_ops {
     lane_kind kind;
-    link_name claim_link, settle_link; /* over which they are claimed, and settled */
+    connection_name claim_connection,
+        settle_connection; /* over which they are claimed, and settled */
 
     /* How many could be claimed now, as far as places and memory go. */
     size_t (*free_places)(const lane *l);

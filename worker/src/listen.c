@@ -24,7 +24,7 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
     if (!heard)
         return cb_fail(e, CB_LOST, "notifications do not arrive on this connection");
     if (!atomic_exchange(&w->hears, true)) {
-        emit(w, CB_LEVEL_INFO, "listen.hears", .connection = link_names[LINK_LISTEN]);
+        emit(w, CB_LEVEL_INFO, "listen.hears", .connection = connection_names[CONNECTION_LISTEN]);
         /* What was sent while nobody listened. */
         for (size_t i = 0; i < w->n_lanes; i++)
             claimer_hint_reply(w->lanes[i]);
@@ -110,11 +110,11 @@ static bool listen_once(cb_worker *w, cb_error *e)
     if (hearing_init(w, &h) &&
         cb_listener_open(w->listen_url ? w->listen_url : w->url, h.queues, h.n, &l, e)) {
         listener_set(w, l);
-        metrics_link_up(w->metrics, LINK_LISTEN, true);
+        metrics_connection_up(w->metrics, CONNECTION_LISTEN, true);
         (void)listen_on(w, l, &h, e);
         heard = atomic_exchange(&w->hears, false);
         listener_set(w, NULL);
-        metrics_link_up(w->metrics, LINK_LISTEN, false);
+        metrics_connection_up(w->metrics, CONNECTION_LISTEN, false);
         cb_listener_free(l);
     }
     hearing_done(&h);
@@ -136,11 +136,12 @@ void *listen_thread(void *worker)
         if (atomic_load(&w->ending))
             break;
         emit(w, told ? CB_LEVEL_DEBUG : CB_LEVEL_WARN, "listen.deaf",
-             .connection = link_names[LINK_LISTEN], .error = e.message, .retry_seconds = wait,
+             .connection = connection_names[CONNECTION_LISTEN], .error = e.message,
+             .retry_seconds = wait,
              .hint = "polling until it hears again; behind a pooler in transaction mode set "
                      "database.listen-url");
         told = true;
-        metrics_reconnect(w->metrics, LINK_LISTEN);
+        metrics_reconnect(w->metrics, CONNECTION_LISTEN);
         worker_pause(w, wait);
         wait = 2 * wait < longest_wait ? 2 * wait : longest_wait;
     }

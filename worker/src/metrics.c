@@ -6,16 +6,61 @@
 
 #include "metrics_state.h"
 
-const char *const link_names[LINKS] = {
-    [LINK_CLAIM] = "claim",     [LINK_SETTLE] = "settle",
-    [LINK_RENEW] = "renew",     [LINK_LISTEN] = "listen",
-    [LINK_KEEP] = "keep",       [LINK_EFFECT] = "effect",
-    [LINK_PROCESS] = "process", [LINK_PROCESS_SETTLE] = "process_settle",
+const char *const connection_names[CONNECTIONS] = {
+    [CONNECTION_CLAIM] = "claim",     [CONNECTION_SETTLE] = "settle",
+    [CONNECTION_RENEW] = "renew",     [CONNECTION_LISTEN] = "listen",
+    [CONNECTION_KEEP] = "keep",       [CONNECTION_EFFECT] = "effect",
+    [CONNECTION_PROCESS] = "process", [CONNECTION_PROCESS_SETTLE] = "process_settle",
 };
 
 static const char unknown_type[] = "unknown";
 
+const char *const metrics_statuses[METRICS_STATUSES] = {
+    "PENDING",
+    "EXECUTING",
+    "WAITING_FOR_REPLY",
+    "WAITING_FOR_ASYNC",
+    "WAITING_FOR_RETRY",
+    "WAITING_FOR_TSQ",
+    "COMPENSATING",
+    "COMPENSATED",
+    "COMPLETED",
+    "CANCELED",
+    "FAILED",
+};
+enum {
+    FIRST_END = 7 /* of the statuses above: it and those behind it are final */
+};
+
 /* ---- life ---- */
+
+static bool processes_init(metrics_part *part)
+{
+    histogram_init(&part->timer_lag, &histogram_wait);
+    histogram_init(&part->step, &histogram_run);
+    part->process_types = calloc(part->is.n_kinds + 1, sizeof *part->process_types);
+    for (size_t i = 0; part->process_types && i < part->is.n_kinds; i++) {
+        metrics_process_type *t = &part->process_types[i];
+        histogram_init(&t->run, &histogram_run);
+        histogram_init(&t->age, &histogram_wait);
+        for (size_t j = 0; j < METRICS_NAMES; j++) {
+            histogram_init(&t->waits[j].waited, &histogram_wait);
+            histogram_init(&t->commands[j].waited, &histogram_wait);
+        }
+    }
+    return part->process_types != NULL;
+}
+
+static void processes_done(metrics_part *part)
+{
+    for (size_t i = 0; part->process_types && i < part->is.n_kinds; i++) {
+        for (size_t j = 0; j < METRICS_NAMES; j++) {
+            free(part->process_types[i].waits[j].name);
+            free(part->process_types[i].commands[j].name);
+        }
+    }
+    free(part->process_types);
+}
 
 static bool part_init(metrics_part *part, const metrics_domain *domain)
 {
@@ -27,7 +72,7 @@ static bool part_init(metrics_part *part, const metrics_domain *domain)
     part->unknown = offered < 0 ? domain->types->n : (size_t)offered;
     part->n_types = domain->types->n + (offered < 0);
     part->types = calloc(part->n_types, sizeof *part->types);
-    if (!part->types || !metrics_processes_init(part))
+    if (!part->types || !processes_init(part))
         return false;
     for (size_t i = 0; i < part->n_types; i++) {
         metrics_type *type = &part->types[i];
@@ -53,8 +98,8 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
         metrics_free(m);
         return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
     }
-    for (size_t i = 0; i < LINKS; i++)
-        atomic_init(&m->links[i].up, -1);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        atomic_init(&m->connections[i].up, -1);
     histogram_init(&m->settle_size, &histogram_items);
     histogram_init(&m->settle_duration, &histogram_brief);
     for (size_t i = 0; i < FIGURES; i++)
@@ -70,7 +115,7 @@ void metrics_free(metrics *m)
         return;
     for (size_t i = 0; i < m->n; i++) {
         free(m->domains[i].types);
-        metrics_processes_done(&m->domains[i]);
+        processes_done(&m->domains[i]);
     }
     free(m->domains);
     for (size_t i = 0; i < FIGURES; i++)
@@ -157,14 +202,14 @@ void metrics_released(metrics *m, size_t domain, size_t commands)
     add(&m->domains[domain].counters[DOMAIN_RELEASED], (int64_t)commands);
 }
 
-void metrics_reconnect(metrics *m, link_name which)
+void metrics_reconnect(metrics *m, connection_name which)
 {
-    add(&m->links[which].reconnects, 1);
+    add(&m->connections[which].reconnects, 1);
 }
 
-void metrics_link_up(metrics *m, link_name which, bool up)
+void metrics_connection_up(metrics *m, connection_name which, bool up)
 {
-    set(&m->links[which].up, up);
+    set(&m->connections[which].up, up);
 }
 
 void metrics_notified(metrics *m)
@@ -190,4 +235,112 @@ void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purge
 int64_t metrics_settled(const metrics *m, size_t domain)
 {
     return metrics_get(&m->domains[domain].counters[DOMAIN_SETTLED]);
+}
+
+/* ---- counting processes ---- */
+
+static void count_process(metrics *m, size_t domain, process_counter which, int64_t n)
+{
+    add(&m->domains[domain].process_counters[which], n);
+}
+
+void metrics_process_claim(metrics *m, size_t domain, size_t claimed, const cb_process_look *look)
+{
+    count_process(m, domain, PROCESS_CLAIMED, (int64_t)claimed);
+    count_process(m, domain, REPLIES_DELIVERED, look->delivered);
+    count_process(m, domain, REPLIES_LATE, look->late);
+    count_process(m, domain, REPLIES_DEAD_LETTERED, look->dead_lettered);
+}
+
+void metrics_timer_lag(metrics *m, size_t domain, int64_t waited_us)
+{
+    histogram_add(&m->domains[domain].timer_lag, waited_us);
+}
+
+void metrics_process_run(metrics *m, size_t domain, size_t type, const process_run *run)
+{
+    metrics_process_type *t = &m->domains[domain].process_types[type];
+    size_t status = 0;
+
+    while (status + 1 < METRICS_STATUSES && strcmp(metrics_statuses[status], run->status) != 0)
+        status++;
+    atomic_fetch_add_explicit(&t->runs[status], 1, memory_order_relaxed);
+    histogram_add(&t->run, run->took_us);
+    if (status >= FIRST_END)
+        histogram_add(&t->age, run->age_ms * 1000 + run->took_us);
+    count_process(m, domain, PROCESS_STEPS, run->steps);
+    count_process(m, domain, PROCESS_REPLAYED, run->replayed);
+}
+
+/* The place of a name, which it may take by this. NULL: no memory. */
+static metrics_named *place_of(metrics_named *places, const char *name)
+{
+    for (size_t i = 0; i < METRICS_NAMES; i++) {
+        const char *wanted = i + 1 < METRICS_NAMES ? name : "other";
+        char *taken = atomic_load(&places[i].name), *mine;
+        if (!taken) {
+            if (!(mine = strdup(wanted)))
+                return NULL;
+            if (atomic_compare_exchange_strong(&places[i].name, &taken, mine))
+                return &places[i];
+            free(mine); /* somebody was faster: `taken` is theirs */
+        }
+        if (strcmp(taken, wanted) == 0)
+            return &places[i];
+    }
+    return NULL;
+}
+
+void metrics_process_waited(metrics *m, size_t domain, size_t type, bool for_command,
+                            const char *name, int64_t waited_us)
+{
+    metrics_process_type *t = &m->domains[domain].process_types[type];
+    metrics_named *place = place_of(for_command ? t->commands : t->waits, name);
+
+    if (place)
+        histogram_add(&place->waited, waited_us);
+}
+
+void metrics_process_step(metrics *m, size_t domain, int64_t took_us)
+{
+    histogram_add(&m->domains[domain].step, took_us);
+}
+
+void metrics_process_settled(metrics *m, size_t domain, bool checkpoint)
+{
+    count_process(m, domain, checkpoint ? PROCESS_CHECKPOINTS : PROCESS_SETTLED, 1);
+}
+
+void metrics_process_stale(metrics *m, size_t domain)
+{
+    count_process(m, domain, PROCESS_STALE, 1);
+}
+
+void metrics_process_renewed(metrics *m, size_t domain, size_t extended, size_t gone)
+{
+    count_process(m, domain, PROCESS_RENEWALS, (int64_t)extended);
+    count_process(m, domain, PROCESS_LEASES_LOST, (int64_t)gone);
+}
+
+void metrics_process_released(metrics *m, size_t domain, size_t processes)
+{
+    count_process(m, domain, PROCESS_RELEASED, (int64_t)processes);
+}
+
+void metrics_figures_adopt(metrics *m, figures_by by, metrics_figure *figures, size_t n)
+{
+    pthread_mutex_lock(&m->figures[by].mutex);
+    free(m->figures[by].all);
+    m->figures[by].all = figures;
+    m->figures[by].n = n;
+    pthread_mutex_unlock(&m->figures[by].mutex);
+}
+
+void metrics_fleet_adopt(metrics *m, metrics_fleet_figure *figures, size_t n)
+{
+    pthread_mutex_lock(&m->fleet.mutex);
+    free(m->fleet.all);
+    m->fleet.all = figures;
+    m->fleet.n = n;
+    pthread_mutex_unlock(&m->fleet.mutex);
 }

@@ -22,18 +22,18 @@ typedef struct {
 
 /* Which connection. */
 typedef enum {
-    LINK_CLAIM,
-    LINK_SETTLE,
-    LINK_RENEW,
-    LINK_LISTEN,
-    LINK_KEEP,
-    LINK_EFFECT,
-    LINK_PROCESS,
-    LINK_PROCESS_SETTLE,
-    LINKS,
-} link_name;
+    CONNECTION_CLAIM,
+    CONNECTION_SETTLE,
+    CONNECTION_RENEW,
+    CONNECTION_LISTEN,
+    CONNECTION_KEEP,
+    CONNECTION_EFFECT,
+    CONNECTION_PROCESS,
+    CONNECTION_PROCESS_SETTLE,
+    CONNECTIONS,
+} connection_name;
 
-extern const char *const link_names[LINKS]; /* "claim" and so on */
+extern const char *const connection_names[CONNECTIONS]; /* "claim" and so on */
 
 /* Borrows the domains' strings and registries. */
 bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_error *e);
@@ -52,8 +52,8 @@ void metrics_settle(metrics *m, size_t items, int64_t took_us);
 void metrics_refused(metrics *m, size_t items); /* SETTLE_REFUSED */
 void metrics_renewed(metrics *m, size_t domain, size_t extended, size_t gone);
 void metrics_released(metrics *m, size_t domain, size_t commands); /* release_unknown */
-void metrics_reconnect(metrics *m, link_name which);
-void metrics_link_up(metrics *m, link_name which, bool up);
+void metrics_reconnect(metrics *m, connection_name which);
+void metrics_connection_up(metrics *m, connection_name which, bool up);
 void metrics_notified(metrics *m); /* wake-ups by NOTIFY that found work or not */
 void metrics_sample(metrics *m, size_t domain, const cb_queue_sample *sample);
 void metrics_housekeeping(metrics *m, int64_t batches_closed, int64_t rows_purged,

@@ -6,6 +6,79 @@
 
 #include "scrape.h"
 
+/* ---- lines: numbers are written from integers, so that no locale can put a comma into them ---- */
+
+void scrape_label(const scrape *s, const char *separator, const char *name, const char *value)
+{
+    fprintf(s->out, "%s%s=\"", separator, name);
+    for (; *value; value++) {
+        if (*value == '\n')
+            fputs("\\n", s->out);
+        else if (*value == '"' || *value == '\\')
+            fprintf(s->out, "\\%c", *value);
+        else
+            fputc(*value, s->out);
+    }
+    fputc('"', s->out);
+}
+
+void scrape_domain(const scrape *s, const family *f, size_t domain)
+{
+    fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
+    scrape_label(s, "{", "domain", s->m->domains[domain].is.domain);
+}
+
+void scrape_integer(const scrape *s, int64_t value)
+{
+    fprintf(s->out, "} %" PRId64 "\n", value);
+}
+
+void scrape_seconds(const scrape *s, int64_t us)
+{
+    fprintf(s->out, " %" PRId64 ".%06" PRId64 "\n", us / 1000000, us % 1000000);
+}
+
+void scrape_histogram(const scrape *s, const family *f, const histogram *h,
+                      const scrape_labels *labels)
+{
+    const char *domain = labels->domain;
+    const char *const suffixes[] = { "_bucket", "_sum", "_count" };
+    histogram_reading reading;
+    bool in_seconds = h->scale != &histogram_items;
+
+    histogram_read(h, &reading);
+    for (size_t i = 0; i < h->scale->n + 3; i++) {
+        bool bucket = i <= h->scale->n;
+        fprintf(s->out, "%s%s%s", SCRAPE_PREFIX, f->name, suffixes[bucket ? 0 : i - h->scale->n]);
+        if (domain)
+            scrape_label(s, "{", "domain", domain);
+        if (labels->key)
+            scrape_label(s, ",", labels->key, labels->value);
+        if (labels->key2)
+            scrape_label(s, ",", labels->key2, labels->value2);
+        if (bucket)
+            scrape_label(s, domain ? "," : "{", "le",
+                         i < h->scale->n ? h->scale->bounds[i].le : "+Inf");
+        fputs(domain || bucket ? "}" : "", s->out);
+        if (i == h->scale->n + 1 && in_seconds)
+            scrape_seconds(s, reading.sum);
+        else if (i == h->scale->n + 1)
+            fprintf(s->out, " %" PRId64 "\n", reading.sum);
+        else
+            fprintf(s->out, " %" PRIu64 "\n",
+                    i < h->scale->n ? reading.cumulative[i] : reading.count);
+    }
+}
+
+void scrape_at_the_moment(const scrape *s, const family *f)
+{
+    for (size_t i = 0; i < s->m->n; i++) {
+        const char *now = (const char *)&s->now[i];
+        scrape_domain(s, f, i);
+        scrape_integer(s, (int64_t) * (const size_t *)(const void *)(now + f->which));
+    }
+}
+
 /* ---- samples ---- */
 
 static void info(const scrape *s, const family *f)
@@ -92,21 +165,21 @@ static void worker_histogram(const scrape *s, const family *f)
 
 static void reconnects(const scrape *s, const family *f)
 {
-    for (size_t i = 0; i < LINKS; i++) {
+    for (size_t i = 0; i < CONNECTIONS; i++) {
         fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
-        scrape_label(s, "{", "connection", link_names[i]);
-        scrape_integer(s, metrics_get(&s->m->links[i].reconnects));
+        scrape_label(s, "{", "connection", connection_names[i]);
+        scrape_integer(s, metrics_get(&s->m->connections[i].reconnects));
     }
 }
 
 static void connections_up(const scrape *s, const family *f)
 {
-    for (size_t i = 0; i < LINKS; i++) {
-        int64_t up = metrics_get(&s->m->links[i].up);
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        int64_t up = metrics_get(&s->m->connections[i].up);
         if (up < 0)
             continue;
         fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
-        scrape_label(s, "{", "connection", link_names[i]);
+        scrape_label(s, "{", "connection", connection_names[i]);
         scrape_integer(s, up);
     }
 }
@@ -193,6 +266,69 @@ static const family families[] = {
       WORKER_REPLIES_RESTORED },
 };
 
+/* ---- the domains of the database, served here or not: whoever is left can tell of one that nobody serves ---- */
+
+typedef enum {
+    NUMBER,
+    NUMBER_OF_LIMITED, /* only of domains that have a limit */
+    MICROSECONDS,
+} unit;
+
+/* A field of metrics_fleet_figure, a line for each domain. */
+static void fleet_lines(const scrape *s, const family *f, unit in)
+{
+    metrics *m = (metrics *)s->m; /* the lock is no part of what a scrape leaves as it was */
+
+    pthread_mutex_lock(&m->fleet.mutex);
+    for (size_t i = 0; i < m->fleet.n; i++) {
+        const metrics_fleet_figure *figure = &m->fleet.all[i];
+        const char *at = (const char *)figure + f->which;
+        int64_t value = *(const int64_t *)(const void *)at;
+        if (in == NUMBER_OF_LIMITED && figure->limit == 0)
+            continue;
+        fprintf(s->out, "%s%s", SCRAPE_PREFIX, f->name);
+        scrape_label(s, "{", "domain", figure->domain);
+        if (in == MICROSECONDS) {
+            fputc('}', s->out);
+            scrape_seconds(s, value);
+        } else {
+            scrape_integer(s, value);
+        }
+    }
+    pthread_mutex_unlock(&m->fleet.mutex);
+}
+
+static void fleet_numbers(const scrape *s, const family *f)
+{
+    fleet_lines(s, f, NUMBER);
+}
+
+static void fleet_numbers_of_limited(const scrape *s, const family *f)
+{
+    fleet_lines(s, f, NUMBER_OF_LIMITED);
+}
+
+static void fleet_seconds(const scrape *s, const family *f)
+{
+    fleet_lines(s, f, MICROSECONDS);
+}
+
+static const family fleet_families[] = {
+    { "fleet_instances", "gauge", "Live instances with slots for the commands of the domain.",
+      fleet_numbers, offsetof(metrics_fleet_figure, instances) },
+    { "fleet_limit", "gauge", "The fleet-limit in force, of domains that have one.",
+      fleet_numbers_of_limited, offsetof(metrics_fleet_figure, limit) },
+    { "fleet_leases", "gauge", "Leases over the whole fleet, of domains that have a limit.",
+      fleet_numbers_of_limited, offsetof(metrics_fleet_figure, leases) },
+    { "fleet_oldest_due_seconds", "gauge",
+      "How long the first due command has been waiting, also where nobody serves.", fleet_seconds,
+      offsetof(metrics_fleet_figure, oldest_due_us) },
+    { "tsq_commands", "gauge", "Commands in the troubleshooting queue, counted up to 10,000.",
+      fleet_numbers, offsetof(metrics_fleet_figure, in_tsq) },
+};
+
+/* ---- all of it ---- */
+
 static void render(const scrape *s, const family *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -219,7 +355,7 @@ bool metrics_render(const metrics *m, const metrics_now *now, bool is_ready, con
         return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
     render(&s, families, CB_COUNT(families));
     render(&s, process_families, n_process_families);
-    render(&s, fleet_families, n_fleet_families);
+    render(&s, fleet_families, CB_COUNT(fleet_families));
     bool written = !ferror(s.out);
     if (fclose(s.out) != 0 || !written) {
         free(text);

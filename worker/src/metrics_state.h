@@ -98,13 +98,13 @@ typedef struct {
     metrics_value reconnects;
     metrics_value
         up; /* -1: never reported, as a connection that this configuration does not need */
-} metrics_link;
+} metrics_connection;
 
 struct metrics {
     metrics_part *domains;
     size_t n;
     metrics_value counters[WORKER_COUNTERS];
-    metrics_link links[LINKS];
+    metrics_connection connections[CONNECTIONS];
     histogram settle_size, settle_duration;
     struct {
         pthread_mutex_t mutex;
@@ -117,9 +117,6 @@ struct metrics {
         size_t n;
     } fleet;
 };
-
-bool metrics_processes_init(metrics_part *part);
-void metrics_processes_done(metrics_part *part);
 
 static inline int64_t metrics_get(const metrics_value *value)
 {

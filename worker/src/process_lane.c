@@ -382,8 +382,8 @@ static void lost(const job *j)
 
 const lane_ops process_ops = {
     .kind = PROCESSES,
-    .claim_link = LINK_PROCESS,
-    .settle_link = LINK_PROCESS_SETTLE,
+    .claim_connection = CONNECTION_PROCESS,
+    .settle_connection = CONNECTION_PROCESS_SETTLE,
     .free_places = free_places,
     .claim = claim,
     .claim_free = claim_free,

@@ -136,7 +136,8 @@ static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *
     }
     int64_t asked_at = now_ns();
     if (asked)
-        asked = list->ops->extend(w, w->links[LINK_RENEW].db, jobs, n, which.seconds, states, e);
+        asked = list->ops->extend(w, w->connections[CONNECTION_RENEW].db, jobs, n, which.seconds,
+                                  states, e);
     else
         cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", list->n);
     for (size_t k = 0; asked && k < n; k++)
@@ -156,7 +157,7 @@ static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error
         renewal which = { seconds, list->jobs[i]->lane };
         if (!is_in(list, i, which) || renew_call(w, list, which, e))
             continue;
-        if (!is_refusal(w->links[LINK_RENEW].db, e))
+        if (!is_refusal(w->connections[CONNECTION_RENEW].db, e))
             return false;
         refused = *e;
         for (size_t k = i; k < list->n; k++)
@@ -173,19 +174,19 @@ static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error
 /* Renews all of one length in one call. Returns false when the database did not answer. */
 static bool renew_length(cb_worker *w, round_list *list, double seconds)
 {
-    db_link *link = &w->links[LINK_RENEW];
+    db_connection *conn = &w->connections[CONNECTION_RENEW];
     cb_error e = { 0 };
 
     if (renew_call(w, list, (renewal){ seconds, NULL }, &e)) {
-        link_worked(link);
+        connection_worked(conn);
         trouble_end(list->refused);
         return true;
     }
-    if (is_refusal(link->db, &e) && renew_apart(w, list, seconds, &e)) {
-        link_worked(link);
+    if (is_refusal(conn->db, &e) && renew_apart(w, list, seconds, &e)) {
+        connection_worked(conn);
         return true;
     }
-    link_failed(link, &e, "renew");
+    connection_failed(conn, &e, "renew");
     return false;
 }
 
@@ -252,7 +253,7 @@ void *renew_thread(void *worker)
     bool busy = false;
     int quick = 0;
 
-    while (link_ready(&w->links[LINK_RENEW], NULL)) {
+    while (connection_ready(&w->connections[CONNECTION_RENEW], NULL)) {
         pthread_mutex_lock(&r->mutex);
         if (!r->wanted && !atomic_load(&w->ending))
             waiting_for(&r->changed, &r->mutex, wait);

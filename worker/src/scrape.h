@@ -48,7 +48,5 @@ void scrape_at_the_moment(const scrape *s, const family *f);
 
 extern const family process_families[];
 extern const size_t n_process_families;
-extern const family fleet_families[];
-extern const size_t n_fleet_families;
 
 #endif

@@ -117,7 +117,7 @@ void settler_init(settler *s, cb_worker *w, const lane_ops *ops)
     s->ops = ops;
     outcomes_init(&s->waiting, ops->bytes);
     outcomes_init(&s->refused, ops->bytes);
-    trouble_init(&s->trouble, w, ops->settle_link, NULL, true);
+    trouble_init(&s->trouble, w, ops->settle_connection, NULL, true);
 }
 
 void settler_done(settler *s)
@@ -145,9 +145,9 @@ void settler_bring_again(settler *s)
     }
 }
 
-static db_link *link_of(const settler *s)
+static db_connection *connection_of(const settler *s)
 {
-    return &s->worker->links[s->ops->settle_link];
+    return &s->worker->connections[s->ops->settle_connection];
 }
 
 static char *item_at(const settler *s, const flushing *f, size_t i)
@@ -171,13 +171,13 @@ static bool is_passing(const cb_error *e)
 static bool settle_once(settler *s, char *items, size_t n, cb_error *e)
 {
     cb_worker *w = s->worker;
-    db_link *link = link_of(s);
+    db_connection *conn = connection_of(s);
     size_t refused = 0;
     int64_t from = now_ns();
 
-    if (!s->ops->settle(w, link->db, items, n, &refused, e))
+    if (!s->ops->settle(w, conn->db, items, n, &refused, e))
         return false;
-    link_worked(link);
+    connection_worked(conn);
     metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
     metrics_refused(w->metrics, refused);
     return true;
@@ -214,13 +214,13 @@ static bool settle_alone(settler *s, const flushing *f, cb_error *e)
 /* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
 static bool settle_all(settler *s, const flushing *f)
 {
-    db_link *link = link_of(s);
+    db_connection *conn = connection_of(s);
     cb_error e = { 0 };
 
-    while (link_ready(link, NULL)) {
+    while (connection_ready(conn, NULL)) {
         if (settle_once(s, f->items, f->n, &e) || (!is_passing(&e) && settle_alone(s, f, &e)))
             return true;
-        link_failed(link, &e, "settle");
+        connection_failed(conn, &e, "settle");
         if (atomic_load(&s->worker->ending))
             break;
     }

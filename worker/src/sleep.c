@@ -29,7 +29,7 @@ static void poll_in(sleeper *s, double seconds)
 /* True when a sleeper is there for another poll interval: somebody will wake us. */
 static bool is_announced(const sleeper *s)
 {
-    return atomic_load(&s->link->worker->hears) &&
+    return atomic_load(&s->conn->worker->hears) &&
            s->announced > now_ns() + seconds_to_ns(s->poll_seconds);
 }
 
@@ -44,22 +44,22 @@ static void poll_asleep(sleeper *s)
 /* Who may not announce polls. */
 static void failed(sleeper *s, const cb_error *e, const char *doing)
 {
-    if (is_refusal(s->link->db, e))
+    if (is_refusal(s->conn->db, e))
         trouble_add(&s->refused, e, doing, "database.refused");
     else
-        link_failed(s->link, e, doing);
+        connection_failed(s->conn, e, doing);
 }
 
 static void announce(sleeper *s)
 {
-    db_link *link = s->link;
+    db_connection *conn = s->conn;
     double seconds = 2 * s->poll_seconds + 1;
     int64_t from = now_ns();
     cb_error e = { 0 };
 
     if (trouble_until(&s->refused) > 0)
         return;
-    if (!cb_sleep_announce(link->db, link->worker->id, s->queues, s->n_queues, seconds, &e)) {
+    if (!cb_sleep_announce(conn->db, conn->worker->id, s->queues, s->n_queues, seconds, &e)) {
         failed(s, &e, "sleep");
         return;
     }
@@ -72,13 +72,13 @@ static void announce(sleeper *s)
 
 static void wake_up(sleeper *s)
 {
-    db_link *link = s->link;
+    db_connection *conn = s->conn;
     cb_error e = { 0 };
 
     if (s->announced < now_ns())
         return;
     s->announced = 0;
-    if (!cb_sleep_end(link->db, link->worker->id, s->queues, s->n_queues, &e))
+    if (!cb_sleep_end(conn->db, conn->worker->id, s->queues, s->n_queues, &e))
         failed(s, &e, "wake");
 }
 
@@ -104,14 +104,14 @@ static void found_none(sleeper *s)
         return;
     }
     poll_in(s, s->poll_wait > 0 ? 2 * s->poll_wait : first_poll);
-    if (s->poll_wait >= quiet_after && s->notify && atomic_load(&s->link->worker->hears))
+    if (s->poll_wait >= quiet_after && s->notify && atomic_load(&s->conn->worker->hears))
         announce(s);
 }
 
-void sleep_init(sleeper *s, db_link *link, const char *domain)
+void sleep_init(sleeper *s, db_connection *conn, const char *domain)
 {
-    s->link = link;
-    trouble_init(&s->refused, link->worker, link->name, domain, false);
+    s->conn = conn;
+    trouble_init(&s->refused, conn->worker, conn->name, domain, false);
 }
 
 void sleep_reset(sleeper *s)

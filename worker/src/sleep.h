@@ -2,7 +2,7 @@
 #ifndef WORKER_SLEEP_H
 #define WORKER_SLEEP_H
 
-#include "link.h"
+#include "connection.h"
 
 /* How a lane sleeps; only its thread looks at it. */
 typedef struct {
@@ -11,8 +11,8 @@ typedef struct {
     size_t n_queues;
     double poll_seconds;
     bool notify;
-    db_link *link;   /* where sleepers are announced */
-    trouble refused; /* announcing is */
+    db_connection *conn; /* where sleepers are announced */
+    trouble refused;     /* announcing is */
 
     bool hot;         /* the last claim got all it asked for: there is more */
     int64_t poll_at;  /* when to look next, hint or not */
@@ -24,7 +24,7 @@ typedef struct {
 } sleeper;
 
 /* The rest of what is fixed is there already. */
-void sleep_init(sleeper *s, db_link *link, const char *domain);
+void sleep_init(sleeper *s, db_connection *conn, const char *domain);
 /* Begins anew. */
 void sleep_reset(sleeper *s);
 /* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing, takes it

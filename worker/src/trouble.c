@@ -8,7 +8,8 @@
 
 static const double first_wait = 1, longest_wait = 30, tell_every = 60;
 
-void trouble_init(trouble *t, cb_worker *w, link_name link, const char *domain, bool is_vital)
+void trouble_init(trouble *t, cb_worker *w, connection_name connection, const char *domain,
+                  bool is_vital)
 {
     bool is_known = false;
 
@@ -16,7 +17,7 @@ void trouble_init(trouble *t, cb_worker *w, link_name link, const char *domain, 
         is_known |= known == t;
     *t = (trouble){ .worker = w,
                     .next = is_known ? t->next : w->troubles,
-                    .link = link,
+                    .connection = connection,
                     .domain = domain,
                     .is_vital = is_vital };
     if (!is_known)
@@ -76,9 +77,9 @@ void trouble_add(trouble *t, const cb_error *e, const char *doing, const char *e
     atomic_store(&t->there, true);
     pthread_mutex_unlock(&w->troubled);
     if (refusals > 0 && event)
-        emit(w, CB_LEVEL_WARN, event, .domain = t->domain, .connection = link_names[t->link],
-             .outcome = doing, .error = e->message, .hint = e->hint, .error_code = e->sqlstate,
-             .count = refusals, .retry_seconds = wait);
+        emit(w, CB_LEVEL_WARN, event, .domain = t->domain,
+             .connection = connection_names[t->connection], .outcome = doing, .error = e->message,
+             .hint = e->hint, .error_code = e->sqlstate, .count = refusals, .retry_seconds = wait);
 }
 
 void trouble_end(trouble *t)
@@ -92,7 +93,7 @@ void trouble_end(trouble *t)
     atomic_store(&t->there, false);
     pthread_mutex_unlock(&w->troubled);
     emit(w, CB_LEVEL_INFO, "database.accepts", .domain = t->domain,
-         .connection = link_names[t->link], .count = count);
+         .connection = connection_names[t->connection], .count = count);
 }
 
 int64_t trouble_until(trouble *t)

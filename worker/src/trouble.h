@@ -15,7 +15,7 @@ typedef struct trouble {
     /* Fixed after trouble_init. */
     cb_worker *worker;
     struct trouble *next; /* of the worker's */
-    link_name link;
+    connection_name connection;
     const char *domain; /* borrowed, or NULL */
     bool is_vital;      /* the instance is not ready without it */
 
@@ -29,7 +29,8 @@ typedef struct trouble {
 } trouble;
 
 /* `t` stays where it is for as long as the worker does. */
-void trouble_init(trouble *t, cb_worker *w, link_name link, const char *domain, bool is_vital);
+void trouble_init(trouble *t, cb_worker *w, connection_name connection, const char *domain,
+                  bool is_vital);
 
 /* Refused, while `doing`. Tells it as `event` if it is time for that; NULL: the caller does. */
 void trouble_add(trouble *t, const cb_error *e, const char *doing, const char *event);

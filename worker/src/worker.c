@@ -1,4 +1,4 @@
-/* Opening, asking and freeing a worker. Starting and stopping are in life.c. */
+/* Opening, asking and freeing a worker. Starting and stopping are in start_stop.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "keep.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -126,7 +125,7 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
         return cb_fail(e, CB_MEMORY, "no memory for a worker");
     w->opened_at = now_ns();
     pthread_mutex_init(&w->troubled, NULL);
-    keep_init(w);
+    maintenance_init(w);
     pthread_mutex_init(&w->life, NULL);
     pthread_mutex_init(&w->pausing, NULL);
     waiting_init(&w->unpause);
@@ -134,13 +133,13 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
     pthread_mutex_init(&w->renewals.mutex, NULL);
     waiting_init(&w->renewals.changed);
     for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
-        trouble_init(&w->renewals.refused[kind], w, LINK_RENEW, NULL, true);
+        trouble_init(&w->renewals.refused[kind], w, CONNECTION_RENEW, NULL, true);
     settler_init(&w->settling[COMMANDS], w, &command_ops);
     settler_init(&w->settling[PROCESSES], w, &process_ops);
     outcomes_init(&w->effecting, command_ops.bytes);
     process_memory_init(&w->process_memory);
-    for (int i = 0; i < LINKS; i++)
-        link_init(&w->links[i], w, (link_name)i);
+    for (int i = 0; i < CONNECTIONS; i++)
+        connection_init(&w->connections[i], w, (connection_name)i);
     if (!copy_options(w, options, e) || !open_domains(w, options, e))
         return false;
     for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
@@ -161,8 +160,8 @@ void cb_worker_free(cb_worker *w)
         process_lane_done(&w->domains[i].processes);
         free(w->domains[i].name);
     }
-    for (int i = 0; i < LINKS; i++)
-        link_done(&w->links[i]);
+    for (int i = 0; i < CONNECTIONS; i++)
+        connection_done(&w->connections[i]);
     metrics_free(w->metrics);
     for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
         settler_done(&w->settling[kind]);
@@ -231,10 +230,12 @@ bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size)
         why = "draining";
     else if (!atomic_load(&w->running))
         why = "not started";
-    else if (troubles_find(w, refused, sizeof refused)) /* its link may be down between two tries */
+    else if (troubles_find(w, refused,
+                           sizeof refused)) /* its connection may be down between two tries */
         why = refused;
-    for (int i = 0; !why && i < LINKS; i++) {
-        if (i != LINK_KEEP && worker_needs(w, (link_name)i) && !atomic_load(&w->links[i].up))
+    for (int i = 0; !why && i < CONNECTIONS; i++) {
+        if (i != CONNECTION_KEEP && worker_needs(w, (connection_name)i) &&
+            !atomic_load(&w->connections[i].up))
             why = "no connection to the database";
     }
     if (reason && size > 0)
@@ -269,4 +270,17 @@ bool cb_worker_metrics(cb_worker *w, char **ret, cb_error *e)
 void worker_emit(cb_worker *w, const cb_event *event)
 {
     w->on_event(event, w->on_event_arg);
+}
+
+const char *cb_level_name(cb_level level)
+{
+    static const char *const names[] = {
+        [CB_LEVEL_DEBUG] = "debug",
+        [CB_LEVEL_INFO] = "info",
+        [CB_LEVEL_WARN] = "warn",
+        [CB_LEVEL_ERROR] = "error",
+    };
+    size_t i = (size_t)level;
+
+    return i < sizeof names / sizeof *names ? names[i] : "unknown";
 }

@@ -1,4 +1,4 @@
-/* The keeping thread: heartbeat, samples of the queues, and house: batches to close, retention, lost
+/* The maintenance thread: heartbeat, samples of the queues, and house: batches to close, retention, lost
  * messages and replies, rows of workers that died. Every instance does it, none leads: each step
  * takes what nobody else has locked, and different instances begin at different moments. */
 #include <json-c/json.h>
@@ -12,7 +12,6 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "keep.h"
 
 /* One round of housekeeping leaves the rest to the next after so many batches of rows. */
 enum {
@@ -79,7 +78,7 @@ static void text(json_object *o, const char *key, const char *value)
     json_object_object_add(o, key, value ? json_object_new_string(value) : NULL);
 }
 
-bool keep_heartbeat(cb_worker *w, cb_error *e)
+bool heartbeat_send(cb_worker *w, cb_error *e)
 {
     OWNED(json_object) details = json_object_new_object();
     json_object *domains = json_object_new_object();
@@ -97,7 +96,7 @@ bool keep_heartbeat(cb_worker *w, cb_error *e)
                                domain_details(&w->domains[i], metrics_settled(w->metrics, i)));
     json_object_object_add(details, "domains", domains);
     json_object_object_add(details, "processes", process_versions(w));
-    return cb_heartbeat(w->links[LINK_KEEP].db, w->id,
+    return cb_heartbeat(w->connections[CONNECTION_KEEP].db, w->id,
                         json_object_to_json_string_ext(details, JSON_C_TO_STRING_PLAIN), e);
 }
 
@@ -107,7 +106,8 @@ static bool take_samples(cb_worker *w, cb_error *e)
 
     for (size_t i = 0; samples && i < w->n_domains; i++)
         samples[i].domain = w->domains[i].name;
-    bool ok = samples && cb_queue_sample_many(w->links[LINK_KEEP].db, samples, w->n_domains, e);
+    bool ok = samples &&
+              cb_queue_sample_many(w->connections[CONNECTION_KEEP].db, samples, w->n_domains, e);
     for (size_t i = 0; ok && i < w->n_domains; i++)
         metrics_sample(w->metrics, i, &samples[i]);
     free(samples);
@@ -117,12 +117,12 @@ static bool take_samples(cb_worker *w, cb_error *e)
 /* Also where none run: when nobody is left who runs them, somebody must tell. */
 static bool take_figures(cb_worker *w, cb_error *e)
 {
-    return figures_take(w, w->links[LINK_KEEP].db, e);
+    return process_figures_take(w, w->connections[CONNECTION_KEEP].db, e);
 }
 
 static bool take_fleet_figures(cb_worker *w, cb_error *e)
 {
-    return fleet_figures_take(w, w->links[LINK_KEEP].db, e);
+    return fleet_figures_take(w, w->connections[CONNECTION_KEEP].db, e);
 }
 
 /* Retention, some batches of rows at a time, so that heartbeats go on. */
@@ -138,7 +138,7 @@ static bool purge(cb_worker *w, int64_t *rows, cb_error *e)
     if (!w->keep_commands && !w->keep_audit && !w->keep_archives && !w->keep_processes)
         return true;
     for (int i = 0; i < PURGE_ROUNDS && last > 0 && !atomic_load(&w->ending); i++) {
-        if (!cb_purge(w->links[LINK_KEEP].db, &options, &counts, e))
+        if (!cb_purge(w->connections[CONNECTION_KEEP].db, &options, &counts, e))
             return false;
         last = counts.commands + counts.batches + counts.audit + counts.archives + counts.processes;
         *rows += last;
@@ -151,8 +151,8 @@ static bool keep_house(cb_worker *w, cb_error *e)
     size_t closed = 0;
     int64_t purged = 0;
 
-    if (!cb_batch_close(w->links[LINK_KEEP].db, NULL, 0, &closed, e) ||
-        !cb_fleet_tidy(w->links[LINK_KEEP].db, NULL, e) || !purge(w, &purged, e))
+    if (!cb_batch_close(w->connections[CONNECTION_KEEP].db, NULL, 0, &closed, e) ||
+        !cb_fleet_tidy(w->connections[CONNECTION_KEEP].db, NULL, e) || !purge(w, &purged, e))
         return false;
     metrics_housekeeping(w->metrics, (int64_t)closed, purged, 0, 0);
     if (closed > 0 || purged > 0)
@@ -166,9 +166,11 @@ static bool keep_messages(cb_worker *w, cb_error *e)
 {
     bool ok = true;
 
-    for (size_t i = 0; i < w->n_domains && !cb_db_is_lost(w->links[LINK_KEEP].db); i++) {
+    for (size_t i = 0; i < w->n_domains && !cb_db_is_lost(w->connections[CONNECTION_KEEP].db);
+         i++) {
         size_t restored = 0;
-        ok &= cb_messages_keep(w->links[LINK_KEEP].db, w->domains[i].name, &restored, e);
+        ok &=
+            cb_messages_keep(w->connections[CONNECTION_KEEP].db, w->domains[i].name, &restored, e);
         if (restored == 0)
             continue;
         metrics_housekeeping(w->metrics, 0, 0, (int64_t)restored, 0);
@@ -186,7 +188,7 @@ static bool keep_replies(cb_worker *w, cb_error *e)
     size_t restored = 0;
 
     /* A little less than the interval, or a turn that came a moment early would be left out. */
-    if (!cb_replies_keep(w->links[LINK_KEEP].db, 0.9 * every, every, &restored, e))
+    if (!cb_replies_keep(w->connections[CONNECTION_KEEP].db, 0.9 * every, every, &restored, e))
         return false;
     if (restored > 0) {
         metrics_housekeeping(w->metrics, 0, 0, 0, (int64_t)restored);
@@ -201,7 +203,8 @@ static bool deliver_former_replies(cb_worker *w, cb_error *e)
     bool ok = true;
 
     for (size_t i = 0; ok && i < w->n_domains; i++)
-        ok = process_lane_deliver_former(&w->domains[i].processes, w->links[LINK_KEEP].db, e);
+        ok = process_lane_deliver_former(&w->domains[i].processes,
+                                         w->connections[CONNECTION_KEEP].db, e);
     return ok;
 }
 
@@ -211,7 +214,7 @@ static const struct {
     double seconds;
     bool at_start; /* else at some moment within its first interval: not all of a rollout at once */
 } chores[CHORES] = {
-    [CHORE_HEARTBEAT] = { keep_heartbeat, "heartbeat", 5, true },
+    [CHORE_HEARTBEAT] = { heartbeat_send, "heartbeat", 5, true },
     [CHORE_SAMPLE] = { take_samples, "sample", 10, true },
     [CHORE_FIGURES] = { take_figures, "figures", 10, true },
     [CHORE_FLEET] = { take_fleet_figures, "fleet", 10, true },
@@ -221,27 +224,27 @@ static const struct {
     [CHORE_REPLIES] = { keep_replies, "replies", 20, false },
 };
 
-void keep_init(cb_worker *w)
+void maintenance_init(cb_worker *w)
 {
     for (size_t i = 0; i < CHORES; i++) {
         w->chore_seconds[i] = chores[i].seconds;
-        trouble_init(&w->chore_refused[i], w, LINK_KEEP, NULL, false);
+        trouble_init(&w->chore_refused[i], w, CONNECTION_KEEP, NULL, false);
     }
 }
 
 /* One that is refused keeps nobody from the others, and the instance works on without it. */
 static void run_chore(cb_worker *w, size_t i)
 {
-    db_link *link = &w->links[LINK_KEEP];
+    db_connection *conn = &w->connections[CONNECTION_KEEP];
     cb_error e = { 0 };
 
     if (chores[i].run(w, &e)) {
-        link_worked(link);
+        connection_worked(conn);
         trouble_end(&w->chore_refused[i]);
-    } else if (is_refusal(link->db, &e)) {
+    } else if (is_refusal(conn->db, &e)) {
         trouble_add(&w->chore_refused[i], &e, chores[i].name, "database.refused");
     } else {
-        link_failed(link, &e, chores[i].name);
+        connection_failed(conn, &e, chores[i].name);
     }
 }
 
@@ -257,17 +260,17 @@ static int64_t due_again(const cb_worker *w, size_t i, int64_t began)
     return began + (rest < 6 * interval ? rest : 6 * interval);
 }
 
-void *keep_thread(void *worker)
+void *maintenance_thread(void *worker)
 {
     cb_worker *w = worker;
-    db_link *link = &w->links[LINK_KEEP];
+    db_connection *conn = &w->connections[CONNECTION_KEEP];
     int64_t due[CHORES], now = now_ns();
 
     for (size_t i = 0; i < CHORES; i++)
         due[i] = chores[i].at_start ? now : now + (now / 1000) % seconds_to_ns(w->chore_seconds[i]);
-    while (link_ready(link, NULL)) {
+    while (connection_ready(conn, NULL)) {
         int64_t next = now_ns() + seconds_to_ns(w->chore_seconds[CHORE_HEARTBEAT]);
-        for (size_t i = 0; i < CHORES && atomic_load(&link->up); i++) {
+        for (size_t i = 0; i < CHORES && atomic_load(&conn->up); i++) {
             if (now_ns() >= due[i]) {
                 int64_t began = now_ns();
                 run_chore(w, i);

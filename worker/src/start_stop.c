@@ -7,7 +7,6 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "keep.h"
 
 bool worker_pause(cb_worker *w, double seconds)
 {
@@ -49,7 +48,7 @@ static bool set_limit(cb_worker *w, cb_db *db, const command_lane *l, cb_error *
 
 static bool prepare_database(cb_worker *w, cb_error *e)
 {
-    cb_db *db = w->links[LINK_KEEP].db;
+    cb_db *db = w->connections[CONNECTION_KEEP].db;
 
     if (!cb_db_check_schema(db, e))
         return false;
@@ -67,21 +66,21 @@ static bool prepare_database(cb_worker *w, cb_error *e)
         if (l->n_kinds > 0 && !cb_process_register(db, l->kinds, l->n_kinds, e))
             return cb_fail_while(e, "registering the process types of domain '%s'", l->lane.name);
     }
-    return keep_heartbeat(w, e);
+    return heartbeat_send(w, e);
 }
 
-bool worker_needs(const cb_worker *w, link_name link)
+bool worker_needs(const cb_worker *w, connection_name which)
 {
-    switch (link) {
-    case LINK_CLAIM:
-    case LINK_SETTLE:
+    switch (which) {
+    case CONNECTION_CLAIM:
+    case CONNECTION_SETTLE:
         return !w->no_commands;
-    case LINK_PROCESS:
+    case CONNECTION_PROCESS:
         return w->moves_processes;
-    case LINK_PROCESS_SETTLE:
+    case CONNECTION_PROCESS_SETTLE:
         return w->runs_processes;
-    case LINK_KEEP:
-    case LINK_RENEW:
+    case CONNECTION_KEEP:
+    case CONNECTION_RENEW:
         return true;
     default: /* the listener comes when it can, effects when there are some */
         return false;
@@ -90,10 +89,11 @@ bool worker_needs(const cb_worker *w, link_name link)
 
 static bool connect_all(cb_worker *w, cb_error *e)
 {
-    if (!link_open(&w->links[LINK_KEEP], e) || !prepare_database(w, e))
+    if (!connection_open(&w->connections[CONNECTION_KEEP], e) || !prepare_database(w, e))
         return false;
-    for (int i = 0; i < LINKS; i++) {
-        if (i != LINK_KEEP && worker_needs(w, (link_name)i) && !link_open(&w->links[i], e))
+    for (int i = 0; i < CONNECTIONS; i++) {
+        if (i != CONNECTION_KEEP && worker_needs(w, (connection_name)i) &&
+            !connection_open(&w->connections[i], e))
             return false;
     }
     return true;
@@ -143,7 +143,7 @@ static bool start_threads(cb_worker *w, cb_error *e)
         { true, renew_thread, w },
         { true, watch_thread, w },
         { true, listen_thread, w },
-        { true, keep_thread, w },
+        { true, maintenance_thread, w },
         { w->moves_processes, claimer_thread, &w->claims[PROCESSES] },
         { !w->no_commands, claimer_thread, &w->claims[COMMANDS] },
     };
@@ -212,8 +212,8 @@ static void reset(cb_worker *w)
 
 static void close_links(cb_worker *w)
 {
-    for (int i = 0; i < LINKS; i++)
-        link_done(&w->links[i]);
+    for (int i = 0; i < CONNECTIONS; i++)
+        connection_done(&w->connections[i]);
 }
 
 /* Of processes that never began here nothing else tells the database; drained commands are settled. */
@@ -233,7 +233,7 @@ static void tear_down(cb_worker *w)
 {
     cb_error e;
 
-    cb_db *db = w->links[LINK_KEEP].db;
+    cb_db *db = w->connections[CONNECTION_KEEP].db;
 
     end_threads(w);
     if (db && !cb_db_is_lost(db)) {

@@ -1,12 +1,14 @@
-/* How many processes there are, by type, status and error code, and by type, status and what they wait for: for the
- * metrics. */
+/* Figures of the database, for the metrics: its processes by type, status and error code, and by type,
+ * status and what they wait for; and its domains. */
+#include <commandbus/fleet.h>
 #include <commandbus/process_query.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine.h"
-#include "keep.h"
+
+/* ---- processes ---- */
 
 /* Error codes are the business's, names of waits may be made at run time: a scrape has room for so many series. */
 enum {
@@ -80,10 +82,42 @@ static bool take_by(cb_worker *w, const cb_rows *rows, figures_by by, cb_error *
     return true;
 }
 
-bool figures_take(cb_worker *w, cb_db *db, cb_error *e)
+bool process_figures_take(cb_worker *w, cb_db *db, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
 
     return cb_process_figures(db, &rows, e) && take_by(w, rows, FIGURES_BY_CODE, e) &&
            take_by(w, rows, FIGURES_BY_WAIT, e);
+}
+
+/* ---- domains ---- */
+
+static int64_t number(const cb_rows *rows, size_t row, const char *column)
+{
+    return strtoll(cb_rows_get(rows, row, column), NULL, 10);
+}
+
+bool fleet_figures_take(cb_worker *w, cb_db *db, cb_error *e)
+{
+    OWNED(cb_rows) rows = NULL;
+
+    if (!cb_domain_figures(db, &rows, e))
+        return false;
+    size_t n = cb_rows_count(rows);
+    metrics_fleet_figure *figures = calloc(n + 1, sizeof *figures);
+    if (!figures)
+        return cb_fail(e, CB_MEMORY, "no memory for figures");
+    for (size_t i = 0; i < n; i++) {
+        figures[i] = (metrics_fleet_figure){
+            .instances = number(rows, i, "instances"),
+            .limit = number(rows, i, "fleet_limit"),
+            .leases = number(rows, i, "live_leases"),
+            .in_tsq = number(rows, i, "in_tsq"),
+            .oldest_due_us = number(rows, i, "oldest_due_us"),
+        };
+        /* A name of a domain is at most 37 characters. */
+        snprintf(figures[i].domain, sizeof figures[i].domain, "%s", cb_rows_get(rows, i, "domain"));
+    }
+    metrics_fleet_adopt(w->metrics, figures, n);
+    return true;
 }
