@@ -386,7 +386,8 @@ Test(fields_nested, what_is_wrong_with_a_list_or_a_struct_is_said)
 
     expect_unsound("'numbers[]' of thing has 4 bytes where its type has 8",
                    CB_FIELD_LIST(thing, numbers, CB_INT, 3));
-    expect_unsound("'numbers[]' of thing needs names", CB_FIELD_LIST(thing, numbers, CB_ENUM, 3));
+    expect_unsound("'numbers[]' of thing needs distinct names",
+                   CB_FIELD_LIST(thing, numbers, CB_ENUM, 3));
     expect_unsound("'numbers[]' of thing needs a table",
                    CB_FIELD_LIST(thing, numbers, CB_STRUCT, 3));
     expect_unsound("'numbers[]' of thing has 4 bytes",
