@@ -100,11 +100,11 @@ fleet_database() {
     "$COMMANDBUS_BIN" queue create "$domain" >/dev/null
 }
 
-# copy_template DATABASE: migrated once for the server by this very binary, then copied. One at a time: a template may
+# copy_template DATABASE: migrated once for the server by this very build, then copied. One at a time: a template may
 # have no other user.
 copy_template() {
     local template new=commandbus_fleet_$$
-    template=commandbus_fleet_$(cksum <"$COMMANDBUS_BIN" | tr ' ' _)
+    template=commandbus_fleet_$(cksum <"$COMMANDBUS_BUILD_DIR/lib/libcommandbus.so" | tr ' ' _)
     {
         flock 7
         if [[ $(server -c "SELECT count(*) FROM pg_database WHERE datname = '$template'") == 0 ]]; then
