@@ -89,7 +89,7 @@ test_bad_members_leave_no_batch_behind() {
     lines '{"command_type": "A"}'
     exits 1 batch create nowhere --file "$work/lines"
     exits 1 batch create fx --file "$work/lines" --reply-to fx__commands
-    says 'no registered reply queue'
+    says 'unknown reply queue'
     exits 1 batch create fx --file "$work/lines" --custom-data '{'
     exits 2 batch create fx
     says '--file is missing'

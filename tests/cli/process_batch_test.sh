@@ -44,7 +44,7 @@ test_what_does_not_fit_is_refused() {
     exits 1 process start PaymentStop --file "$work/lines" --json
     refused UNKNOWN_PROCESS_TYPE
     exits 1 process start PaymentStep --file "$work/lines" --reply-to nobody__replies
-    says 'no registered reply queue'
+    says 'unknown reply queue'
     exits 1 process start PaymentStep --file "$work/lines" --reply-to payments__replies --json
     refused INVALID_OPERATION
     says 'workers take what is in'
