@@ -3,12 +3,13 @@
 #define CLI_FILTER_H
 
 #include "cli.h"
+#include "moment.h"
 
 #include <commandbus/query.h>
 
 typedef struct {
     const char *domain, *type, *status, *error_code, *batch;
-    arg_time from, to;
+    moment_arg from, to;
     int64_t older_than;
     int limit, offset;
     char older_than_text[48]; /* older_than as the library takes it; made by filter_of */
@@ -29,9 +30,9 @@ extern const char *const command_statuses[];
 #define FILTER_BATCH(at) \
     { "batch", ARG_ID, at(batch), "ID", .help = "of this batch" }
 #define FILTER_FROM(at) \
-    { "from", ARG_TIME, at(from), "TIME", .help = "sent since then: ISO 8601, or an age such as 2h" }
+    { "from", ARG_OTHER, at(from), "TIME", .read = moment_read, .help = "sent since then: ISO 8601, or an age such as 2h" }
 #define FILTER_TO(at) \
-    { "to", ARG_TIME, at(to), "TIME", .help = "sent before then" }
+    { "to", ARG_OTHER, at(to), "TIME", .read = moment_read, .help = "sent before then" }
 #define FILTER_OLDER(at) \
     { "older-than", ARG_DURATION, at(older_than), "AGE", "in the TSQ for at least this long", \
       .max = 3162240000000LL }

@@ -51,8 +51,12 @@ bool frequency_parse(const char *text, double *per_second, cb_error *e)
             return true;
         }
     }
-    return cb_fail(e, CB_MISUSE, "invalid rate '%.40s': write 20/s, 90/m, 5000/h or 100000/d",
-                   text);
+    return cb_fail(e, CB_MISUSE, "invalid rate '%.40s'; use 20/s, 90/m, 5000/h or 100000/d", text);
+}
+
+bool frequency_read(const char *text, void *per_second, cb_error *e)
+{
+    return frequency_parse(text, per_second, e);
 }
 
 const char *frequency_number(double value, char *buffer, size_t size)

@@ -8,6 +8,8 @@
 
 /* More than nothing, at most a million a second. Fails with CB_MISUSE. */
 bool frequency_parse(const char *text, double *per_second, cb_error *e);
+/* Same, as an arg_read_fn of a double. */
+bool frequency_read(const char *text, void *per_second, cb_error *e);
 
 /* With at most three digits that matter, in the first unit with something before the point: "20/s",
  * "2.5/s", "3/m". Returns the buffer. */

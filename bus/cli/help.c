@@ -17,19 +17,6 @@ static const char *title(const cli_command *c, char *buffer, size_t size)
     return buffer;
 }
 
-static void print_options(const arg_spec *specs)
-{
-    for (const arg_spec *s = specs; s && s->name; s++) {
-        char left[64];
-        int width = snprintf(left, sizeof left, "%s%s%s%s", s->positional ? "" : "--", s->name,
-                             s->value ? " " : "", s->value ? s->value : "");
-        if (width <= 24)
-            printf("  %-24s  %s\n", left, s->help);
-        else
-            printf("  %s\n  %24s  %s\n", left, "", s->help);
-    }
-}
-
 void help_overview(const char *group)
 {
     char name[64], example[64] = "send";
@@ -45,7 +32,7 @@ void help_overview(const char *group)
             title(*c, example, sizeof example);
     }
     puts("\noptions of every command:");
-    print_options(cli_globals);
+    args_help(stdout, cli_globals);
     printf("\n%s%sdurations: 500ms, 30s, 5m, 2h, 30d, or ISO 8601 such as PT1H30M\n",
            password_advice, exit_codes);
     printf("\nexample:\n  commandbus %s --help\n", example);
@@ -65,9 +52,9 @@ void help_command(const cli_command *command)
         printf("\n%s", command->details);
     if (command->args && command->args->name) {
         puts("");
-        print_options(command->args);
+        args_help(stdout, command->args);
     }
     puts("\noptions of every command:");
-    print_options(cli_globals);
+    args_help(stdout, cli_globals);
     printf("\n%s\nexample:\n%s", password_advice, command->example);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "duration.h"
+
 enum {
     DATE = 10, /* characters of "2026-03-01" */
     TIME = 19, /* and with " 08:00:00" */
@@ -30,6 +32,24 @@ bool moment_is_date(const char *text)
         if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
             return false;
     }
+    return true;
+}
+
+bool moment_read(const char *text, void *field, cb_error *e)
+{
+    moment_arg *into = field;
+    int64_t ms = 0;
+    const char *why = NULL;
+
+    if (duration_parse(text, false, &ms, &why)) {
+        duration_interval(ms, into->text, sizeof into->text);
+        return true;
+    }
+    if (strlen(text) >= sizeof into->text || !moment_is_date(text))
+        return cb_fail(e, CB_MISUSE,
+                       "invalid time '%.40s'; use 2026-03-01T08:00:00Z, or an age such as 2h",
+                       text);
+    snprintf(into->text, sizeof into->text, "%s", text);
     return true;
 }
 

@@ -2,11 +2,20 @@
 #ifndef CLI_MOMENT_H
 #define CLI_MOMENT_H
 
+#include <commandbus/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Whether it begins as dates do, "2026-03-01": whether there is such a day is for the database to say. */
 bool moment_is_date(const char *text);
+
+/* A moment as the library takes it: a date, or an interval before now. */
+typedef struct {
+    char text[48]; /* empty: none was given */
+} moment_arg;
+
+/* An arg_read_fn of a moment_arg: ISO 8601, or a duration before now. */
+bool moment_read(const char *text, void *field, cb_error *e);
 
 /* Seconds of a timestamp as PostgreSQL prints it, also in JSON, for differences; false when it is none. */
 bool moment_parse(const char *text, double *seconds);

@@ -24,11 +24,11 @@ typedef struct {
 static const arg_spec specs[] = {
     { "limit", ARG_INT, AT(limit), "N", .help = "calls in flight that the API takes", .min = 1,
       .max = PLAN_MOST_LIMIT },
-    { "limit-rate", ARG_RATE, AT(limit_rate), "RATE",
+    { "limit-rate", ARG_OTHER, AT(limit_rate), "RATE", .read = frequency_read,
       .help = "calls that the API takes a second, such as 25/s: as many in flight as that makes" },
     { "latency", ARG_DURATION, AT(latency), "TIME", .help = "what a call takes on average",
       .min = 1, .max = DAY_MS },
-    { "rate", ARG_RATE, AT(rate), "RATE",
+    { "rate", ARG_OTHER, AT(rate), "RATE", .read = frequency_read,
       .help = "calls to make: 20/s, 90/m, 5000/h; the rate of a busy hour, with retries" },
     { "surge", ARG_TEXT, AT(surge), "N|P%",
       .help = "maxSurge of the Deployment [25%, Kubernetes's own default, rounded up]" },

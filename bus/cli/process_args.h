@@ -15,9 +15,9 @@ extern const char *const process_statuses[];
 #define PROCESS_STATUS(at) \
     { "status", ARG_CHOICE, at(status), "STATUS", "in this status; OPEN: not ended", .choices = process_statuses }
 #define PROCESS_FROM(at) \
-    { "from", ARG_TIME, at(from), "TIME", .help = "started since then: ISO 8601, or an age such as 2h" }
+    { "from", ARG_OTHER, at(from), "TIME", .read = moment_read, .help = "started since then: ISO 8601, or an age such as 2h" }
 #define PROCESS_TO(at) \
-    { "to", ARG_TIME, at(to), "TIME", .help = "started before then" }
+    { "to", ARG_OTHER, at(to), "TIME", .read = moment_read, .help = "started before then" }
 #define PROCESS_OLDER(at, text) \
     { "older-than", ARG_DURATION, at(older_than), "AGE", text, .max = 3162240000000LL }
 #define PROCESS_DEADLINE(at, text) \

@@ -8,6 +8,8 @@
 static int complain(const cb_error *e)
 {
     fprintf(stderr, "commandbus-simulator: %s\n", e->message);
+    if (*e->hint)
+        fprintf(stderr, "  hint: %s\n", e->hint);
     return e->code == CB_MISUSE ? 2 : 1;
 }
 

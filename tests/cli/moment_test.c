@@ -30,11 +30,12 @@ Test(moment, an_option_for_a_time_takes_dates_and_ages_only)
     static const char *const bad[] = { "2026--0--08x", "+026-03-01", "2026-3-01", " 026-03-01",
                                        "20260301",     "2026",       "yesterday" };
     static const char *const good[] = { "2026-03-01T08:00:00Z", "2026-03-01", "2h", "PT1H30M" };
-    static const arg_spec specs[] = { { "since", ARG_TIME, .value = "T" }, { 0 } };
+    static const arg_spec specs[] = { { "since", ARG_OTHER, .value = "T", .read = moment_read },
+                                      { 0 } };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *argv[] = { "--since", (char *)bad[i] };
-        arg_time into = { "" };
+        moment_arg into = { "" };
         cb_error e = { 0 };
         cr_expect(!args_parse(2, argv, &(arg_target){ .specs = specs, .into = &into }, 1, &e), "%s",
                   bad[i]);
@@ -42,7 +43,7 @@ Test(moment, an_option_for_a_time_takes_dates_and_ages_only)
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char *argv[] = { "--since", (char *)good[i] };
-        arg_time into = { "" };
+        moment_arg into = { "" };
         cb_error e = { 0 };
         cr_expect(args_parse(2, argv, &(arg_target){ .specs = specs, .into = &into }, 1, &e), "%s",
                   e.message);

@@ -120,12 +120,12 @@ test_mistakes_say_what_to_write() {
     for bad in 200 0ms -5ms nan 2d 200us inf; do exits 2 plan --limit 6 --latency="$bad" --rate 20/s; done
     for bad in 20 20/x -1/s nan/s inf/s 1e9/s; do
         exits 2 plan --limit 6 --latency 200ms --rate="$bad"
-        says "reading --rate: invalid rate '$bad'"
+        says "--rate: invalid rate '$bad'"
         exits 2 plan --limit-rate="$bad" --latency 200ms --rate 20/s
-        says "reading --limit-rate: invalid rate '$bad'"
+        says "--limit-rate: invalid rate '$bad'"
     done
     exits 2 plan --limit 6 --latency 200ms --rate 20
-    says "reading --rate: invalid rate '20': write 20/s, 90/m, 5000/h or 100000/d"
+    says "--rate: invalid rate '20'; use 20/s, 90/m, 5000/h or 100000/d"
     exits 2 plan --limit 6 --latency 200ms --rate 0/s
     says 'too little: more than 0, and 1000000/s at most'
     exits 2 plan "${fx[@]}" --min-replicas 5 --max-replicas 4

@@ -80,11 +80,11 @@ test_options_without_or_with_wrong_values_are_refused() {
     exits 2 command list --limit 0
     says '--limit must be a whole number from 1'
     exits 2 command list --from yesterday
-    says '--from must be a time'
+    says "--from: invalid time 'yesterday'; use 2026-03-01T08:00:00Z, or an age such as 2h"
     exits 2 queue create
     says 'DOMAIN is missing'
     exits 2 queue create one two
-    says "'two' is one argument too many"
+    says "unexpected argument 'two'"
     exits 2 send fx
     says 'DOMAIN and TYPE'
 }

@@ -7,6 +7,8 @@
 #include <commandbus/uuid.h>
 
 #include "args.h"
+#include "frequency.h"
+#include "moment.h"
 #include "utf8.h"
 
 typedef struct {
@@ -15,7 +17,7 @@ typedef struct {
     int number;
     int64_t duration;
     double rate;
-    arg_time time;
+    moment_arg time;
     arg_list list;
     const char *domain, *extra;
 } arguments;
@@ -31,8 +33,8 @@ static const arg_spec table[] = {
     { "status", ARG_CHOICE, AT(choice), .value = "S", .choices = choices },
     { "number", ARG_INT, AT(number), .value = "N", .min = -5, .max = 1000 },
     { "timeout", ARG_DURATION, AT(duration), .value = "D", .min = 1000, .max = 86400000 },
-    { "rate", ARG_RATE, AT(rate), .value = "R" },
-    { "since", ARG_TIME, AT(time), .value = "T" },
+    { "rate", ARG_OTHER, AT(rate), .value = "R", .read = frequency_read },
+    { "since", ARG_OTHER, AT(time), .value = "T", .read = moment_read },
     { "set", ARG_LIST, AT(list), .value = "K=V" },
     { "DOMAIN", ARG_TEXT, AT(domain), .positional = true, .required = true },
     { "EXTRA", ARG_TEXT, AT(extra), .positional = true },

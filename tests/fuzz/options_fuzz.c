@@ -14,11 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < in.n; i++)
         argv[i + 1] = in.line[i];
     if (options_parse(in.n + 1, argv, &o, &e)) {
-        FUZZ_CHECK(o.n_settings <= (size_t)in.n, "%zu settings", o.n_settings);
+        FUZZ_CHECK(o.settings.n <= (size_t)in.n, "%zu settings", o.settings.n);
         FUZZ_CHECK(!o.json || o.check_config || o.replay, "--json alone");
         FUZZ_CHECK(!o.replay || !o.replay_id != !o.replay_all, "--replay of what?");
-        for (size_t i = 0; i < o.n_settings; i++)
-            FUZZ_CHECK(o.settings[i], "a setting that is none");
+        for (size_t i = 0; i < o.settings.n; i++)
+            FUZZ_CHECK(o.settings.items[i], "a setting that is none");
     } else {
         fuzz_refused(&e, CB_MISUSE);
     }

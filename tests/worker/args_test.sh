@@ -47,7 +47,7 @@ test_help_names_every_option_and_exit_code() {
 
 test_an_unknown_option_names_the_nearest() {
     refused 2 "unknown option '--profil'" 'Did you mean --profile\?' --profil x
-    refused 2 "unknown option '--frobnicate=1'" '--help' --frobnicate=1
+    refused 2 "unknown option '--frobnicate'" '--help' --frobnicate=1
     refused 2 "unexpected argument 'fx'" '--help' fx
     refused 2 "unexpected argument ''" '--help' ''
 }
@@ -56,7 +56,7 @@ test_a_value_must_be_there_once_and_only_where_it_belongs() {
     refused 2 '--profile needs a value' '--help' --profile
     refused 2 '--set needs a value: PATH=VALUE' '' --set
     refused 2 '--version takes no value' '' --version=1
-    refused 2 '--config-dir is there twice' '' --config-dir a --config-dir=b
+    refused 2 '--config-dir is given twice' '' --config-dir a --config-dir=b
     refused 2 '--json goes with --check-config' '' --json
 }
 
@@ -64,7 +64,7 @@ test_a_replay_says_what_it_is_about() {
     local id=00000000-0000-0000-0000-000000000001
     refused 2 '--replay needs the id of a process or --all-running$' '--help' --replay
     refused 2 '--replay needs .*, and not both$' '' --replay "$id" --all-running
-    refused 2 '--replay is there twice' '' --replay "$id" --replay "$id"
+    refused 2 '--replay is given twice' '' --replay "$id" --replay "$id"
     refused 2 '--all-running goes with --replay' '' --all-running
     refused 2 '--type goes with --replay' '' --type Payment
     refused 2 '--type goes with --all-running' '' --replay "$id" --type Payment

@@ -35,8 +35,8 @@ static ended configure(const options *o, const signals *s)
 {
     config_request request = { .config_dir = o->config_dir,
                                .profiles = o->profiles,
-                               .settings = o->settings,
-                               .n_settings = o->n_settings,
+                               .settings = o->settings.items,
+                               .n_settings = o->settings.n,
                                .environment = environ };
     OWNED(config) c = NULL;
     warnings w = { 0 };

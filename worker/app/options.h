@@ -2,17 +2,13 @@
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
 
-#include <commandbus/error.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "args.h"
 
 /* What is not said is NULL, 0 or false. Texts are borrowed from argv. */
 typedef struct {
     const char *profiles;
     const char *config_dir;
-    const char **settings; /* "path=value" of each --set; owned */
-    size_t n_settings;
+    arg_list settings; /* "path=value" of each --set */
     bool check_config, json;
     bool replay;
     const char *replay_id;   /* of --replay; NULL with … */

@@ -1,20 +1,17 @@
 /* Options and named arguments from tables. */
 #include "args.h"
 
-#include "duration.h"
-#include "fail.h"
-#include "frequency.h"
-#include "moment.h"
-#include "nearest.h"
-#include "text.h"
-#include "utf8.h"
-
 #include <commandbus/uuid.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "duration.h"
+#include "fail.h"
+#include "nearest.h"
+#include "text.h"
+#include "utf8.h"
 
 /* How an argument is called in a message. */
 static const char *called(const arg_spec *spec, char *buffer, size_t size)
@@ -29,7 +26,8 @@ static bool refuse(cb_error *e, const arg_spec *spec, const char *problem)
     return cb_fail(e, CB_MISUSE, "%s %s", called(spec, name, sizeof name), problem);
 }
 
-static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error *e)
+/* A whole number from min to max. */
+static bool take_number(const arg_spec *spec, const char *text, int64_t *into, cb_error *e)
 {
     char *end = NULL, problem[160];
 
@@ -40,6 +38,16 @@ static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error
                  (long long)spec->min, (long long)spec->max, text);
         return refuse(e, spec, problem);
     }
+    *into = value;
+    return true;
+}
+
+static bool take_int(const arg_spec *spec, const char *text, int *into, cb_error *e)
+{
+    int64_t value = 0;
+
+    if (!take_number(spec, text, &value, e))
+        return false;
     *into = (int)value;
     return true;
 }
@@ -63,28 +71,13 @@ static bool take_duration(const arg_spec *spec, const char *text, int64_t *into,
     return true;
 }
 
-static bool take_rate(const arg_spec *spec, const char *text, double *into, cb_error *e)
+static bool take_other(const arg_spec *spec, const char *text, void *into, cb_error *e)
 {
     char name[64];
+    cb_error why = { 0 };
 
-    return frequency_parse(text, into, e) ||
-           cb_fail_while(e, "reading %s", called(spec, name, sizeof name));
-}
-
-/* The library takes timestamps, and intervals before now. */
-static bool take_time(const arg_spec *spec, const char *text, arg_time *into, cb_error *e)
-{
-    int64_t ms = 0;
-    const char *why = NULL;
-
-    if (duration_parse(text, false, &ms, &why)) {
-        duration_interval(ms, into->text, sizeof into->text);
-        return true;
-    }
-    if (strlen(text) >= sizeof into->text || !moment_is_date(text))
-        return refuse(e, spec, "must be a time such as 2026-03-01T08:00:00Z, or an age such as 2h");
-    snprintf(into->text, sizeof into->text, "%s", text);
-    return true;
+    return spec->read(text, into, &why) ||
+           cb_fail(e, why.code, "%s: %s", called(spec, name, sizeof name), why.message);
 }
 
 static bool take_choice(const arg_spec *spec, const char *text, const char **into, cb_error *e)
@@ -117,7 +110,7 @@ static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e
     cb_uuid id;
     void *field = (char *)into + spec->at;
 
-    if (!*text)
+    if (!*text && !spec->may_be_empty)
         return refuse(e, spec, "needs a value, not an empty text (an unset variable?)");
     if (!utf8_is_valid(text))
         return refuse(e, spec, "is not valid UTF-8");
@@ -138,14 +131,14 @@ static bool take(const arg_spec *spec, const char *text, void *into, cb_error *e
         return take_choice(spec, text, field, e);
     case ARG_INT:
         return take_int(spec, text, field, e);
+    case ARG_LONG:
+        return take_number(spec, text, field, e);
     case ARG_DURATION:
         return take_duration(spec, text, field, e);
-    case ARG_RATE:
-        return take_rate(spec, text, field, e);
-    case ARG_TIME:
-        return take_time(spec, text, field, e);
     case ARG_LIST:
         return take_list(text, field, e);
+    case ARG_OTHER:
+        return take_other(spec, text, field, e);
     }
     return refuse(e, spec, "has no kind");
 }
@@ -190,6 +183,18 @@ static bool mark_seen(arg_target *target, const arg_spec *spec, cb_error *e)
     return true;
 }
 
+static bool lack_value(const arg_spec *spec, void *into, cb_error *e)
+{
+    char problem[80];
+
+    if (spec->may_lack) {
+        *(const char **)(void *)((char *)into + spec->at) = "";
+        return true;
+    }
+    snprintf(problem, sizeof problem, "needs a value: %s", spec->value);
+    return refuse(e, spec, problem);
+}
+
 /* Takes the option at argv[*i], and its value from there or from the next word. */
 static bool take_option(int argc, char **argv, int *i, arg_target *targets, size_t n, cb_error *e)
 {
@@ -209,7 +214,7 @@ static bool take_option(int argc, char **argv, int *i, arg_target *targets, size
             return true;
         }
         if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
-            return refuse(e, spec, "needs a value");
+            return lack_value(spec, targets[t].into, e);
         return take(spec, argv[++*i], targets[t].into, e);
     }
     return unknown_option(word, targets, n, e);
@@ -223,7 +228,7 @@ static bool take_positional(const char *word, arg_target *target, cb_error *e)
             return take(s, word, target->into, e);
         }
     }
-    return cb_fail(e, CB_MISUSE, "'%.80s' is one argument too many", word);
+    return cb_fail(e, CB_MISUSE, "unexpected argument '%.80s'", word);
 }
 
 bool args_parse(int argc, char **argv, arg_target *targets, size_t n, cb_error *e)
@@ -257,5 +262,18 @@ void args_done(arg_target *target)
     for (const arg_spec *s = target->specs; s && s->name; s++) {
         if (s->kind == ARG_LIST)
             free(((arg_list *)((char *)target->into + s->at))->items);
+    }
+}
+
+void args_help(FILE *out, const arg_spec *specs)
+{
+    for (const arg_spec *s = specs; s && s->name; s++) {
+        char left[64];
+        int width = snprintf(left, sizeof left, "%s%s%s%s", s->positional ? "" : "--", s->name,
+                             s->value ? " " : "", s->value ? s->value : "");
+        if (width <= 24)
+            fprintf(out, "  %-24s  %s\n", left, s->help);
+        else
+            fprintf(out, "  %s\n  %24s  %s\n", left, "", s->help);
     }
 }
