@@ -101,6 +101,27 @@ Test(migrate, inside_a_transaction_of_the_caller_is_refused)
     expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
 }
 
+/* As the migration of another database of the server has left them. */
+static void create_the_roles(void)
+{
+    static const char *const roles[] = { "owner", "sender", "worker", "operator", "monitor" };
+    char sql[256];
+
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        snprintf(sql, sizeof sql,
+                 "DO $$ BEGIN CREATE ROLE commandbus_%s NOLOGIN; "
+                 "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$",
+                 roles[i]);
+        test_exec(bus.conn, sql);
+    }
+    test_exec(bus.conn,
+              "DO $$ BEGIN "
+              "IF NOT pg_has_role('commandbus_worker', 'commandbus_sender', 'MEMBER') THEN "
+              "GRANT commandbus_sender TO commandbus_worker; END IF; "
+              "IF NOT pg_has_role('commandbus_operator', 'commandbus_monitor', 'MEMBER') THEN "
+              "GRANT commandbus_monitor TO commandbus_operator; END IF; END $$");
+}
+
 /* BUS.11 */
 Test(migrate, a_login_without_rights_is_denied_and_leaves_nothing)
 {
@@ -113,8 +134,11 @@ Test(migrate, a_login_without_rights_is_denied_and_leaves_nothing)
     snprintf(conninfo, sizeof conninfo, "%s user='%s' password='nobody'", bus.conninfo, name);
     db = test_bus_open(conninfo);
 
+    create_the_roles();
+
     expect_error(CB_DENIED, cb_migrate(db, NULL, &e), e);
 
+    cr_assert(strstr(e.hint, "GRANT commandbus_owner TO test_nobody_"), "%s", e.hint);
     expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
     cb_db_free(db);
     snprintf(sql, sizeof sql, "DROP ROLE %s", name);
@@ -206,9 +230,10 @@ Test(migrate, refuses_a_schema_pgmq_of_somebody_else)
     cb_error e = { 0 };
     char *pid = test_value(bus.conn, "SELECT pg_backend_pid()", NULL);
     test_exec(bus.conn, pgmq_as_sql);
+    create_the_roles();
     snprintf(sql, sizeof sql,
              "CREATE ROLE test_squatter_%s; ALTER SCHEMA pgmq OWNER TO test_squatter_%s;"
-             "CREATE ROLE test_admin_%s LOGIN CREATEROLE PASSWORD 'admin';"
+             "CREATE ROLE test_admin_%s LOGIN CREATEROLE PASSWORD 'admin' IN ROLE commandbus_owner;"
              "GRANT USAGE ON SCHEMA pgmq TO test_admin_%s",
              pid, pid, pid, pid);
     test_exec(bus.conn, sql);

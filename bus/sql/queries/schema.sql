@@ -31,7 +31,15 @@ BEGIN
     -- From version 16 on who creates a role is a member of it, but may not become it without SET.
     IF NOT pg_has_role(current_user, 'commandbus_owner',
                        CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
-        EXECUTE format('GRANT commandbus_owner TO %I', current_user);
+        BEGIN
+            EXECUTE format('GRANT commandbus_owner TO %I', current_user);
+        EXCEPTION
+            -- From version 16 on CREATEROLE is not enough for a role that somebody else created.
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION '% is not a member of commandbus_owner and may not make itself one', current_user
+                USING ERRCODE = 'insufficient_privilege',
+                      HINT = format('As a superuser, or as who created the role: GRANT commandbus_owner TO %I', current_user);
+        END;
     END IF;
 
     IF NOT pg_has_role('commandbus_worker', 'commandbus_sender', 'MEMBER') THEN
