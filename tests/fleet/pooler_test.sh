@@ -58,7 +58,7 @@ test_three_workers_share_five_connections_and_leave_nothing_on_them() {
 test_a_worker_that_listens_past_the_pooler_is_woken() {
     pooler_start
     start_ready a --set database.url="$pooled_url" --set database.listen-url="$url" --set "$long_poll"
-    wait_log a event=listen.hears
+    wait_log a event=listen.ready
 
     # Once it sleeps, only a notification brings it back in time.
     for _ in 1 2 3; do
@@ -76,12 +76,12 @@ test_a_worker_that_listens_past_the_pooler_is_woken() {
 test_a_worker_that_listens_through_the_pooler_finds_out_that_it_is_deaf_and_polls() {
     pooler_start
     start_ready a --set database.url="$pooled_url"
-    wait_log a 'event=listen.deaf .*database.listen-url'
+    wait_log a 'event=listen.failed .*database.listen-url'
 
     send_commands 20 Echo '{}'
     wait_until "$all_done" 30
 
-    if grep -q listen.hears "$work/a.log"; then fail 'it believes that it hears'; fi
+    if grep -q listen.ready "$work/a.log"; then fail 'it believes that it hears'; fi
     # So nobody pays for waking it.
     same "$(sql 'SELECT count(*) FROM commandbus.sleeper')" 0 sleepers
     same "$(metric a commandbus_ready)" 1 readiness

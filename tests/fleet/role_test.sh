@@ -23,7 +23,7 @@ test_the_role_of_workers_is_enough_for_everything_a_worker_does() {
     tally_start
     # A domain that nobody has registered, a limit to set, and leases short enough to be renewed.
     start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2 --set domains.fresh.handlers=sample
-    wait_log a event=listen.hears
+    wait_log a event=listen.ready
     send_holds 4 1800 "$patience"
     send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
     send_commands 1 Fail '{"outcome": "PERMANENT"}'
@@ -52,7 +52,7 @@ test_defaults_of_the_role_for_transactions_change_nothing() {
         'default_transaction_read_only = on' 'default_transaction_deferrable = on'; do
         sql "ALTER ROLE $login RESET ALL; ALTER ROLE $login SET $defaults; DELETE FROM commandbus.command_metadata; DELETE FROM sample.ledger"
         start_ready a --set database.url="$role_url" --set domains.$domain.fleet-limit=2
-        wait_log a event=listen.hears
+        wait_log a event=listen.ready
         send_holds 2 700 "$patience"
         send_commands 2 Record '{"account": "A-1", "amount": "1.00"}'
         send_commands 1 Fail '{"outcome": "TRANSIENT", "until_attempt": 1}'
@@ -69,7 +69,7 @@ test_defaults_of_the_role_for_transactions_change_nothing() {
 test_a_right_that_is_taken_away_makes_the_worker_unready_until_it_is_back() {
     make_login
     start_ready a --set database.url="$role_url"
-    wait_log a event=listen.hears
+    wait_log a event=listen.ready
     sql "REVOKE EXECUTE ON FUNCTION commandbus.receive FROM commandbus_worker"
     wait_http a 503 30
     grep -q "cannot claim in domain $domain: permission denied" <<<"$http_body" || fail "/readyz says: $http_body"

@@ -54,7 +54,7 @@ Test(embed, starting_twice_warns_and_has_no_effect)
 {
     gate_close();
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 2);
-    await(embed_told("listen.hears") == 1);
+    await(embed_told("listen.ready") == 1);
     test_send(here.db, 10, NULL);
     await(gate_waiting() == 2);
     long before = test_number(here.sql, connections, NULL);
@@ -291,7 +291,7 @@ Test(embed, has_about_six_connections_with_few_slots_and_with_many)
     for (size_t i = 0; i < CB_COUNT(slots); i++) {
         cb_worker *w =
             embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = slots[i]);
-        await(embed_told("listen.hears") == i + 1);
+        await(embed_told("listen.ready") == i + 1);
         test_send(here.db, 400, NULL);
         await_value("0", "SELECT count(*) FROM pgmq.q_fx__commands");
         cr_expect_leq(test_number(here.sql, connections, NULL), 1 + 6);

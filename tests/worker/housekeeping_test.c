@@ -46,7 +46,7 @@ Test(housekeeping, closes_batches_that_a_crash_left_open)
     await_value("COMPLETED 3",
                 "SELECT concat_ws(' ', status, completed) FROM commandbus.batch_status");
     await_value("1", "SELECT count(*) FROM pgmq.q_payments__replies");
-    await(embed_told("house.kept") > 0);
+    await(embed_told("maintenance.done") > 0);
     expect_value(here.sql, "1",
                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED'");
 }
@@ -91,7 +91,7 @@ Test(housekeeping, keeps_for_ever_what_has_no_retention)
 
     keeper(.worker.keep_audit = "30 days");
     await_value("1 commands, 0 old records, 1 archived", counts);
-    await(embed_told("house.kept") > 0);
+    await(embed_told("maintenance.done") > 0);
 
     expect_value(here.sql, "1 commands, 0 old records, 1 archived", counts);
 }

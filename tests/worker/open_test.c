@@ -68,7 +68,7 @@ Test(open, refuses_a_domain_that_is_there_twice)
 {
     const cb_worker_domain_options domains[] = { { .domain = "fx" }, { .domain = "fx" } };
 
-    cr_expect_str_eq(refusal(domains, 2), "domain 'fx' is there twice");
+    cr_expect_str_eq(refusal(domains, 2), "duplicate domain 'fx'");
 }
 
 /* One type in two domains is no duplicate. */
@@ -126,7 +126,7 @@ Test(open, does_not_start_with_more_slots_than_the_machine_gives)
         &(embed_options){ HANDLERS({ "Test", succeed }), .worker.stack_bytes = (size_t)1 << 46 });
 
     cr_expect_eq(e.code, CB_MEMORY, "%s", e.message);
-    cr_expect(strstr(e.message, "this machine gave 0 of 5 slots"), "%s", e.message);
+    cr_expect(strstr(e.message, "could start only 0 of 5 slots"), "%s", e.message);
     cr_expect(strstr(e.hint, "concurrent-messages"), "%s", e.hint);
     expect_row(id, "PENDING 0", "status, lease_no");
     await_value("0", "SELECT count(*) FROM commandbus.worker");

@@ -118,7 +118,7 @@ test_every_line_of_its_log_is_json_if_so_wanted_and_none_has_the_password() {
         "database.listen-url=postgresql://nobody:$password@127.0.0.1:1/none"
     send_commands 3 Echo '{"secret": "payload-of-mine"}'
     wait_until "$all_done" 20
-    wait_log a 'listen.deaf' 20
+    wait_log a 'listen.failed' 20
     stop_worker a
 
     jq -e '.ts and .level and .event' "$work/a.log" >/dev/null || fail "no JSON: $(cat "$work/a.log")"

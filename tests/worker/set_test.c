@@ -166,7 +166,7 @@ Test(set, that_does_not_want_to_open_is_refused_in_its_own_words)
 {
     expect_refused(broken, "refusing", "/refusing.so failed to open: the rate table is empty");
     expect_refused(broken, "refusing", "Fill it.");
-    expect_refused(broken, "silent", "its open() said false and no reason");
+    expect_refused(broken, "silent", "its open() failed without a reason");
 }
 
 Test(set, that_is_missing_is_refused_with_what_there_is)

@@ -110,7 +110,7 @@ Test(wake, polling_alone_finds_everything_and_announces_nobody)
         await_status(id, "COMPLETED");
         expect_value(here.sql, "0", sleepers);
     }
-    cr_expect_eq(embed_told("listen.hears"), 0);
+    cr_expect_eq(embed_told("listen.ready"), 0);
     expect_value(here.sql, "0",
                  "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                  "AND query ILIKE 'LISTEN%'");
@@ -121,7 +121,7 @@ Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
 {
     embed_start(HANDLERS({ "Test", pass_gate }),
                 .worker.listen_url = "postgresql://127.0.0.1:1/none?user=nobody");
-    await(embed_told("listen.deaf") > 0);
+    await(embed_told("listen.failed") > 0);
 
     cb_uuid id = test_send_one(here.db, .domain = "fx");
     await_status(id, "COMPLETED");

@@ -7,7 +7,8 @@
 #include "clock.h"
 #include "engine.h"
 
-/* However much is due, replies of other instances, who may notify nobody, are looked for so often. */
+/* However much is due, replies of other instances, who may notify nobody, are looked for so
+ * often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
@@ -46,7 +47,7 @@ void claimer_reset(claimer *c)
 }
 
 /* With the mutex held. */
-static void wake(claimer *c)
+static void claimer_wake(claimer *c)
 {
     if (c->waiting)
         pthread_cond_signal(&c->changed);
@@ -63,7 +64,7 @@ void claimer_hint(lane *l)
 
     pthread_mutex_lock(&c->mutex);
     l->claiming.hinted = true;
-    wake(c);
+    claimer_wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -73,7 +74,7 @@ void claimer_hint_reply(lane *l)
 
     pthread_mutex_lock(&c->mutex);
     l->claiming.hinted = l->claiming.replied = true;
-    wake(c);
+    claimer_wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -97,7 +98,7 @@ void claimer_look_within(lane *l, double seconds)
     pthread_mutex_lock(&c->mutex);
     if (state->look_by == 0 || at < state->look_by) {
         state->look_by = at;
-        wake(c);
+        claimer_wake(c);
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -105,7 +106,7 @@ void claimer_look_within(lane *l, double seconds)
 void claimer_freed(claimer *c)
 {
     pthread_mutex_lock(&c->mutex);
-    wake(c);
+    claimer_wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -113,27 +114,28 @@ void claimer_sweep(claimer *c)
 {
     pthread_mutex_lock(&c->mutex);
     c->sweep_wanted = true;
-    wake(c);
+    claimer_wake(c);
     pthread_mutex_unlock(&c->mutex);
 }
 
 /* ---- whose turn it is ---- */
 
 /* To be looked at even when nothing is free: replies are to be delivered. */
-static bool takes_replies(const lane *l)
+static bool lane_takes_replies(const lane *l)
 {
     return l->first_reply < l->claiming.sleep.n_queues;
 }
 
 /* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
-static bool is_due(lane *l, int64_t now, int64_t *at)
+static bool lane_is_due(lane *l, int64_t now, int64_t *at)
 {
     claim_state *state = &l->claiming;
     bool free = l->ops->free_places(l) > 0;
     int64_t next = state->sleep.poll_at;
 
-    if (!free && !takes_replies(l)) {
-        /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does not. */
+    if (!free && !lane_takes_replies(l)) {
+        /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does
+         * not. */
         if (now + seconds_to_ns(1) < *at)
             *at = now + seconds_to_ns(1);
         return false;
@@ -153,12 +155,12 @@ static bool is_due(lane *l, int64_t now, int64_t *at)
 }
 
 /* With the mutex held. */
-static lane *find_due(claimer *c, int64_t now, int64_t *until)
+static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
 {
     for (size_t i = 0; i < c->n && !atomic_load(&c->worker->stopping); i++) {
         lane *l = c->lanes[(c->turn + i) % c->n];
         claim_state *state = &l->claiming;
-        if (!is_due(l, now, until))
+        if (!lane_is_due(l, now, until))
             continue;
         state->replies = state->replied || now >= state->sleep.poll_at ||
                          now - state->replies_at > longest_without_replies_ns;
@@ -172,15 +174,16 @@ static lane *find_due(claimer *c, int64_t now, int64_t *until)
     return NULL;
 }
 
-/* The next lane to claim for, when there is one. NULL after waiting, or when it is time to sweep. */
-static lane *next_lane(claimer *c)
+/* The next lane to claim for, when there is one. NULL after waiting, or when it is time to
+ * sweep. */
+static lane *claimer_next_lane(claimer *c)
 {
     int64_t now = now_ns(), until = INT64_MAX;
 
     pthread_mutex_lock(&c->mutex);
     /* Said before `stopping` is looked at: whoever stops sees one or the other. */
     atomic_store(&c->claiming, true);
-    lane *found = find_due(c, now, &until);
+    lane *found = claimer_find_due(c, now, &until);
     atomic_store(&c->claiming, found != NULL);
     if (!found && !c->sweep_wanted && !atomic_load(&c->worker->ending)) {
         if (c->sweep_at && c->sweep_at < until)
@@ -204,7 +207,7 @@ static db_connection *connection_of(claimer *c)
 }
 
 /* One lane must not keep the others from their claims: a refusal is no matter of the connection. */
-static void failed(claimer *c, lane *l, const cb_error *e, const char *doing)
+static void claimer_failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 {
     if (is_refusal(connection_of(c)->db, e))
         trouble_add(&l->claiming.refused, e, doing, "claim.refused");
@@ -213,7 +216,7 @@ static void failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
-static void take_over(lane *l, const claimed *got, int64_t lease_end)
+static void claimer_take_over(lane *l, const claimed *got, int64_t lease_end)
 {
     cb_worker *w = l->worker;
     claim_share *share = share_make(l, got->claim, got->bytes);
@@ -227,7 +230,7 @@ static void take_over(lane *l, const claimed *got, int64_t lease_end)
     }
     if (made < got->n)
         emit(w, CB_LEVEL_ERROR, "claim.dropped", .domain = l->name,
-             .count = (int64_t)(got->n - made), .error = "no memory");
+             .count = (int64_t)(got->n - made), .error = "out of memory");
     if (made > 0)
         lane_add(l, jobs, made);
     free(jobs);
@@ -237,7 +240,7 @@ static void take_over(lane *l, const claimed *got, int64_t lease_end)
         l->ops->claim_free(got->claim);
 }
 
-static void claim_for(claimer *c, lane *l)
+static void claimer_claim(claimer *c, lane *l)
 {
     claim_state *state = &l->claiming;
     claimed got = { .look_within = -1 };
@@ -245,19 +248,19 @@ static void claim_for(claimer *c, lane *l)
     size_t quantity = c->ops->free_places(l);
     int64_t asked_at = now_ns();
 
-    if (quantity == 0 && !(takes_replies(l) && state->replies)) {
+    if (quantity == 0 && !(lane_takes_replies(l) && state->replies)) {
         state->sleep.hot = true; /* as soon as there is room */
         return;
     }
     if (!c->ops->claim(l, connection_of(c)->db, quantity, &got, &e)) {
         sleep_after_failure(&state->sleep);
-        failed(c, l, &e, "claim");
+        claimer_failed(c, l, &e, "claim");
         return;
     }
     connection_worked(connection_of(c));
     trouble_end(&state->refused);
     if (got.n > 0)
-        take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
+        claimer_take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
     sleep_after_claim(&state->sleep, got.seen, got.more);
     if (got.more_replies)
         claimer_hint_reply(l);
@@ -269,7 +272,7 @@ static void claim_for(claimer *c, lane *l)
 
 /* Gives back what the database says we hold and we do not: the answer to a claim was lost. Only the
  * claimer claims, so between two claims the two views can be compared. */
-static void release_unknown(claimer *c, lane *l)
+static void claimer_release_unknown(claimer *c, lane *l)
 {
     job **jobs;
     size_t n, released = 0;
@@ -278,14 +281,14 @@ static void release_unknown(claimer *c, lane *l)
     if (l->n_slots == 0 || !lane_snapshot(l, &jobs, &n))
         return;
     if (!l->ops->release_unknown(l, connection_of(c)->db, jobs, n, &released, &e))
-        failed(c, l, &e, "release");
+        claimer_failed(c, l, &e, "release");
     if (released > 0)
         l->ops->tell_released(l, released);
     snapshot_done(jobs, n);
 }
 
 /* A claim that was on the wire when the connection broke may commit after the first look. */
-static void sweep(claimer *c)
+static void claimer_sweep_leases(claimer *c)
 {
     pthread_mutex_lock(&c->mutex);
     bool wanted = c->sweep_wanted;
@@ -294,13 +297,13 @@ static void sweep(claimer *c)
 
     bool due = c->sweep_at != 0 && now_ns() >= c->sweep_at;
     for (size_t i = 0; (wanted || due) && i < c->n; i++)
-        release_unknown(c, c->lanes[i]);
+        claimer_release_unknown(c, c->lanes[i]);
     if (due)
         c->sweep_at = --c->sweeps > 0 ? now_ns() + seconds_to_ns(3) : 0;
 }
 
 /* Renewal first: what we hold must not run out while we look for more. False: the worker ends. */
-static bool begin_anew(claimer *c)
+static bool claimer_begin_anew(claimer *c)
 {
     if (!renew_wait(c->worker))
         return false;
@@ -318,12 +321,12 @@ void *claimer_thread(void *arg)
     bool anew;
 
     while (!atomic_load(&w->ending) && connection_ready(connection_of(c), &anew)) {
-        if (anew && !begin_anew(c))
+        if (anew && !claimer_begin_anew(c))
             break;
-        sweep(c);
-        lane *l = next_lane(c);
+        claimer_sweep_leases(c);
+        lane *l = claimer_next_lane(c);
         if (l) {
-            claim_for(c, l);
+            claimer_claim(c, l);
             atomic_store(&c->claiming, false);
         }
         if (atomic_load(&w->stopping))

@@ -57,7 +57,8 @@ void claimer_reset(claimer *c);
 
 /* Something may be there for that lane. */
 void claimer_hint(struct lane *l);
-/* A reply may be there for its processes; or is, in a queue of that name, for those of some lane. */
+/* A reply may be there for its processes; or is, in a queue of that name, for those of some
+ * lane. */
 void claimer_hint_reply(struct lane *l);
 void claimer_hint_queue(claimer *c, const char *queue);
 /* Something may be due there so soon. */

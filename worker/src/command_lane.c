@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "fail.h"
 
 static const double default_backoff_seconds = 30;
 /* A day: what the database grants at most, and what a sender may ask for as a timeout. */
@@ -42,7 +43,7 @@ static bool copy_settings(command_lane *l, const cb_worker_domain_options *o, cb
     l->n_backoff = o->n_retry_backoff;
     l->backoff = calloc(l->n_backoff + 1, sizeof *l->backoff);
     if (!l->backoff || asprintf(&l->queue, "%s__commands", o->domain) < 0)
-        return cb_fail(e, CB_MEMORY, "no memory for domain '%s'", o->domain);
+        return fail_memory(e);
     if (l->n_backoff)
         memcpy(l->backoff, o->retry_backoff, l->n_backoff * sizeof *l->backoff);
     return true;
@@ -87,26 +88,28 @@ double command_backoff(const command_lane *l, int attempt)
 
 /* ---- claiming ---- */
 
-/* What claims of commands may hold of an instance's memory over all its domains, and one command more of
- * each: with the memory of processes (process_memory.h) it fits the smallest limit that deploy/ has,
- * 256 MiB. */
+/* What claims of commands may hold of an instance's memory over all its domains, and one command
+ * more of each: with the memory of processes (process_memory.h) it fits the smallest limit that
+ * deploy/ has, 256 MiB. */
 static const size_t most_bytes = 32 * 1024 * 1024;
-/* Of that one claim: its memory comes back with the last of its commands, however slow that one is. */
+/* Of that one claim: its memory comes back with the last of its commands, however slow that one
+ * is. */
 static const size_t most_bytes_at_once = 8 * 1024 * 1024;
 
-static size_t room(const cb_worker *w)
+static size_t command_room(const cb_worker *w)
 {
     size_t held = atomic_load(&w->claimed_bytes[COMMANDS]);
 
     return held < most_bytes ? most_bytes - held : 0;
 }
 
-/* A domain that has nothing in flight may claim whatever the others hold: one command, as room is over. */
-static size_t free_places(const lane *l)
+/* A domain that has nothing in flight may claim whatever the others hold: one command, as room is
+ * over. */
+static size_t command_free_places(const lane *l)
 {
     size_t n = lane_free_places(l);
 
-    return room(l->worker) > 0 || n == (size_t)l->n_places ? n : 0;
+    return command_room(l->worker) > 0 || n == (size_t)l->n_places ? n : 0;
 }
 
 /* With the settler busy with one half of the places, the other half can be claimed. */
@@ -115,7 +118,7 @@ static size_t most_at_once(const lane *l)
     return l->n_places >= 8 ? (size_t)(l->n_places + 1) / 2 : (size_t)l->n_places;
 }
 
-static void tell_claimed(const lane *l, const cb_claim *claim)
+static void command_tell_claimed(const lane *l, const cb_claim *claim)
 {
     cb_worker *w = l->worker;
     size_t n = cb_claim_count(claim), poisoned = cb_claim_poisoned(claim),
@@ -134,10 +137,11 @@ static void tell_claimed(const lane *l, const cb_claim *claim)
                  "list");
 }
 
-static bool claim(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
+static bool command_claim(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
 {
     cb_receiver *receiver = ((command_lane *)l)->receiver;
-    size_t left = room(l->worker), bytes = left < most_bytes_at_once ? left : most_bytes_at_once;
+    size_t left = command_room(l->worker),
+           bytes = left < most_bytes_at_once ? left : most_bytes_at_once;
     OWNED(cb_claim) taken = NULL;
 
     cb_receiver_claim_bytes(receiver, bytes > 0 ? (int64_t)bytes : 1); /* and one more than that */
@@ -147,7 +151,7 @@ static bool claim(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e
         quantity = 1;
     if (!cb_receive(db, receiver, (int)quantity, &taken, e))
         return false;
-    tell_claimed(l, taken);
+    command_tell_claimed(l, taken);
     ret->n = cb_claim_count(taken);
     ret->bytes = cb_claim_bytes(taken);
     ret->seen = ret->n + cb_claim_poisoned(taken) + cb_claim_exhausted(taken);
@@ -157,7 +161,7 @@ static bool claim(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e
     return true;
 }
 
-static void claim_free(void *claim)
+static void command_claim_free(void *claim)
 {
     cb_claim_free(claim);
 }
@@ -177,7 +181,7 @@ static void outcome_init(command_outcome *o, command_job *j)
     o->settlement.lease_no = j->command->lease_no;
 }
 
-static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end)
+static job *command_job_make(lane *base, claim_share *share, size_t i, int64_t lease_end)
 {
     command_lane *l = (command_lane *)base;
     command_job *j = calloc(1, sizeof *j);
@@ -185,7 +189,6 @@ static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end
     if (!j)
         return NULL;
     job_init(&j->job, base, share, lease_end);
-    j->lane = l;
     j->command = cb_claim_at(share->claim, i);
     j->type = registry_find(&l->handlers, j->command->command_type);
     /* A command with a longer timeout than the domain's lease gets a lease of its own length. */
@@ -200,7 +203,7 @@ static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end
     return &j->job;
 }
 
-static void job_free(job *base)
+static void command_job_free(job *base)
 {
     command_job *j = (command_job *)base;
 
@@ -211,7 +214,7 @@ static void job_free(job *base)
 /* ---- leases ---- */
 
 /* The caller frees them. */
-static cb_lease *leases_of(job *const *jobs, size_t n, cb_error *e)
+static cb_lease *command_leases(job *const *jobs, size_t n, cb_error *e)
 {
     cb_lease *leases = calloc(n + 1, sizeof *leases);
 
@@ -220,14 +223,14 @@ static cb_lease *leases_of(job *const *jobs, size_t n, cb_error *e)
                                 .command_id = command_of(jobs[i])->command_id,
                                 .lease_no = command_of(jobs[i])->lease_no };
     if (!leases)
-        cb_fail(e, CB_AGAIN, "no memory for %zu leases", n);
+        cb_fail(e, CB_AGAIN, "out of memory for %zu leases", n);
     return leases;
 }
 
-static bool extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double seconds,
-                   cb_lease_state *states, cb_error *e)
+static bool command_extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double seconds,
+                           cb_lease_state *states, cb_error *e)
 {
-    cb_lease *leases = leases_of(jobs, n, e);
+    cb_lease *leases = command_leases(jobs, n, e);
     bool asked = leases && cb_lease_extend(db, w->id, leases, n, seconds, e);
 
     for (size_t i = 0; asked && i < n; i++)
@@ -236,17 +239,17 @@ static bool extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double s
     return asked;
 }
 
-static bool release_unknown(lane *l, cb_db *db, job *const *jobs, size_t n, size_t *released,
-                            cb_error *e)
+static bool command_release_unknown(lane *l, cb_db *db, job *const *jobs, size_t n,
+                                    size_t *released, cb_error *e)
 {
-    cb_lease *held = leases_of(jobs, n, e);
+    cb_lease *held = command_leases(jobs, n, e);
     bool asked = held && cb_lease_release_unknown(db, l->name, l->worker->id, held, n, released, e);
 
     free(held);
     return asked;
 }
 
-static void tell_released(const lane *l, size_t released)
+static void command_tell_released(const lane *l, size_t released)
 {
     cb_worker *w = l->worker;
 
@@ -256,9 +259,9 @@ static void tell_released(const lane *l, size_t released)
 }
 
 /* The fleet's limit keeps the place of a silent holder until its lease and one timeout are over. A
- * handler that runs has timed out by then, an outcome takes no place any more; but what has not begun
- * must not begin, though nobody else has claimed it meanwhile: it is given back. */
-static bool has_lost_place(const job *j)
+ * handler that runs has timed out by then, an outcome takes no place any more; but what has not
+ * begun must not begin, though nobody else has claimed it meanwhile: it is given back. */
+static bool command_has_lost_place(const job *j)
 {
     lane *l = j->lane;
 
@@ -269,12 +272,12 @@ static bool has_lost_place(const job *j)
            now_ns() - atomic_load(&j->lease_end) > seconds_to_ns(command_of(j)->timeout_seconds);
 }
 
-static void renewed(const job *j)
+static void command_renewed(const job *j)
 {
     metrics_renewed(j->lane->worker->metrics, j->lane->index, 1, 0);
 }
 
-static void lost(const job *j)
+static void command_lost(const job *j)
 {
     cb_worker *w = j->lane->worker;
     const cb_command *command = command_of(j);
@@ -285,7 +288,7 @@ static void lost(const job *j)
          .lease_no = command->lease_no, .attempt = command->attempt);
 }
 
-static bool is_bursting(const lane *l)
+static bool command_is_bursting(const lane *l)
 {
     static const int64_t quick_ns = 100000;
 
@@ -297,23 +300,23 @@ const lane_ops command_ops = {
     .kind = COMMANDS,
     .claim_connection = CONNECTION_CLAIM,
     .settle_connection = CONNECTION_SETTLE,
-    .free_places = free_places,
-    .claim = claim,
-    .claim_free = claim_free,
-    .job_make = job_make,
-    .job_free = job_free,
-    .release_unknown = release_unknown,
-    .tell_released = tell_released,
+    .free_places = command_free_places,
+    .claim = command_claim,
+    .claim_free = command_claim_free,
+    .job_make = command_job_make,
+    .job_free = command_job_free,
+    .release_unknown = command_release_unknown,
+    .tell_released = command_tell_released,
     .begin = command_job_begin,
     .run = command_job_run,
     .give_back = command_job_give_back,
     .overdue = command_job_overdue,
     .is_hopeless = command_job_is_hopeless,
     .tell_overdue = command_job_tell_stuck,
-    .extend = extend,
-    .has_lost_place = has_lost_place,
-    .renewed = renewed,
-    .lost = lost,
+    .extend = command_extend,
+    .has_lost_place = command_has_lost_place,
+    .renewed = command_renewed,
+    .lost = command_lost,
     .item_size = sizeof(cb_settlement),
     .item_at = offsetof(command_outcome, settlement),
     .verdict_at = offsetof(cb_settlement, verdict),
@@ -321,5 +324,5 @@ const lane_ops command_ops = {
     .settle = command_outcomes_settle,
     .settled = command_outcome_settled,
     .tell_refused = command_outcome_tell_refused,
-    .is_bursting = is_bursting,
+    .is_bursting = command_is_bursting,
 };

@@ -45,8 +45,7 @@ typedef struct {
 } command_outcome;
 
 typedef struct {
-    job job; /* always first */
-    command_lane *lane;
+    job job;                   /* always first */
     const cb_command *command; /* borrowed from the claim */
     int type;                  /* in the domain's registry, -1 unknown */
     bool enters;               /* its handler may: the lease was long enough */
@@ -73,7 +72,7 @@ extern const lane_ops command_ops;
 void command_job_begin(job *j);
 void command_job_run(slot *s, job *j);
 void command_job_give_back(job *j);
-bool command_job_overdue(job *j);
+void command_job_overdue(job *j);
 bool command_job_is_hopeless(const job *j);
 void command_job_tell_stuck(const job *j, const char *step, bool stuck);
 

@@ -45,7 +45,7 @@ enum {
     MOST_TIMEOUTS = 10
 };
 
-static int64_t remaining_ms(void *arg)
+static int64_t command_remaining_ms(void *arg)
 {
     const command_job *j = arg;
     int64_t deadline = atomic_load(&j->job.deadline), lease_end = atomic_load(&j->job.lease_end);
@@ -54,14 +54,14 @@ static int64_t remaining_ms(void *arg)
     return left > 0 ? left / 1000000 : 0;
 }
 
-static bool is_lost(void *arg)
+static bool command_is_lost(void *arg)
 {
-    return remaining_ms(arg) == 0;
+    return command_remaining_ms(arg) == 0;
 }
 
-/* Never more than one timeout from now, and only under a lease: a silent holder's capacity comes back
- * after its lease and one timeout, and that must stay true. */
-static bool extend(void *arg, int64_t ms)
+/* Never more than one timeout from now, and only under a lease: a silent holder's capacity comes
+ * back after its lease and one timeout, and that must stay true. */
+static bool command_extend_timeout(void *arg, int64_t ms)
 {
     command_job *j = arg;
     lane *l = j->job.lane;
@@ -82,7 +82,7 @@ static bool extend(void *arg, int64_t ms)
     return granted;
 }
 
-static bool is_stopping(void *arg)
+static bool command_is_stopping(void *arg)
 {
     const command_job *j = arg;
 
@@ -90,18 +90,18 @@ static bool is_stopping(void *arg)
 }
 
 const cb_host command_host = {
-    .remaining_ms = remaining_ms,
-    .extend = extend,
-    .is_lost = is_lost,
-    .is_stopping = is_stopping,
+    .remaining_ms = command_remaining_ms,
+    .extend = command_extend_timeout,
+    .is_lost = command_is_lost,
+    .is_stopping = command_is_stopping,
 };
 
 /* ---- running ---- */
 
-/* When this worker first met the type, among those it does not know; forgotten after a grace without
- * it, so that an old meeting does not fail a new rollout. More types at once than there is room for share
- * the last place: made-up types must not push each other out, or none would ever end. With the lane's
- * mutex held. */
+/* When this worker first met the type, among those it does not know; forgotten after a grace
+ * without it, so that an old meeting does not fail a new rollout. More types at once than there is
+ * room for share the last place: made-up types must not push each other out, or none would ever
+ * end. With the lane's mutex held. */
 static int64_t unknown_since(command_lane *l, const char *command_type, int64_t now, int64_t grace)
 {
     unknown_type *place = NULL, *shared = &l->unknown[UNKNOWN_TYPES - 1];
@@ -125,7 +125,8 @@ static int64_t unknown_since(command_lane *l, const char *command_type, int64_t 
     return now;
 }
 
-/* No handler here has this type. Perhaps a newer worker has: given back for a while, then permanent. */
+/* No handler here has this type. Perhaps a newer worker has: given back for a while, then
+ * permanent. */
 static void settle_unknown(command_lane *l, command_job *j)
 {
     cb_worker *w = l->lane.worker;
@@ -147,7 +148,7 @@ static void settle_unknown(command_lane *l, command_job *j)
     s->error_message = "no handler set of this domain has a handler for the command type";
 }
 
-static void run_handler(command_lane *l, command_job *j)
+static void command_run_handler(command_lane *l, command_job *j)
 {
     cb_worker *w = l->lane.worker;
     cb_settlement *s = &j->own.settlement;
@@ -173,7 +174,7 @@ static void run_handler(command_lane *l, command_job *j)
         s->retry_seconds = 1;
 }
 
-static void hand_over(command_lane *l, command_job *j)
+static void command_hand_over(command_lane *l, command_job *j)
 {
     cb_worker *w = l->lane.worker;
 
@@ -203,10 +204,10 @@ void command_job_run(slot *s, job *base)
     command_job *j = (command_job *)base;
 
     if (j->enters)
-        run_handler(l, j);
+        command_run_handler(l, j);
     else
         j->own.settlement.outcome = CB_INTERRUPTED;
-    hand_over(l, j);
+    command_hand_over(l, j);
 }
 
 void command_job_give_back(job *base)
@@ -220,7 +221,7 @@ void command_job_give_back(job *base)
 /* ---- timeouts ---- */
 
 /* Settled at once: the handler may take as long as it likes, but somebody else may try. */
-bool command_job_overdue(job *base)
+void command_job_overdue(job *base)
 {
     command_job *j = (command_job *)base;
     cb_settlement *s = &j->timeout.settlement;
@@ -231,10 +232,9 @@ bool command_job_overdue(job *base)
     s->error_code = "HANDLER_TIMEOUT";
     s->error_message = j->timeout_text;
     s->still_running = true;
-    s->retry_seconds = command_backoff(j->lane, j->command->attempt);
+    s->retry_seconds = command_backoff((const command_lane *)base->lane, j->command->attempt);
     j->timed_out = j->timeout_pending = base->lease_ends = true;
     settler_put(&j->timeout.outcome);
-    return false;
 }
 
 bool command_job_is_hopeless(const job *j)
@@ -276,7 +276,7 @@ static const char *event_of(const command_job *j, const cb_settlement *s)
     return names[s->outcome];
 }
 
-static void tell(const command_job *j, const cb_settlement *s)
+static void command_tell(const command_job *j, const cb_settlement *s)
 {
     cb_worker *w = j->job.lane->worker;
     const cb_command *c = j->command;
@@ -303,7 +303,7 @@ bool command_outcome_settled(outcome *base)
 
     metrics_outcome(w->metrics, l->index, j->type, s->outcome, late ? CB_STALE : s->verdict,
                     s->error_code);
-    tell(j, s);
+    command_tell(j, s);
     if (j->command->reply_to && w->moves_processes)
         claimer_hint_queue(&w->claims[PROCESSES], j->command->reply_to);
     if (o == &j->own) {

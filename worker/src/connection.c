@@ -1,5 +1,5 @@
-/* A connection that comes back. Backs off 1 s, 2 s … 30 s, ±10 % so that a fleet does not come back in
- * step; renewal is quicker, for leases run out meanwhile. */
+/* A connection that comes back. Backs off 1 s, 2 s … 30 s, ±10 % so that a fleet does not come back
+ * in step; renewal is quicker, for leases run out meanwhile. */
 #include "connection.h"
 
 #include <stdio.h>
@@ -34,7 +34,8 @@ static void is_up(db_connection *c, bool up)
     metrics_connection_up(c->worker->metrics, c->name, up);
 }
 
-/* Called commandbus-claim and so on: its last statement, mostly COMMIT, does not tell what it is for. */
+/* Called commandbus-claim and so on: its last statement, mostly COMMIT, does not tell what it is
+ * for. */
 static bool connect(db_connection *c, cb_error *e)
 {
     char application[32];
@@ -68,8 +69,8 @@ static bool back_off(db_connection *c)
     return worker_pause(c->worker, seconds);
 }
 
-/* A full disk, no memory, statements that are cancelled: no matter of a moment when it comes again and
- * again. Then it is told and waited for, as if the server were away. */
+/* A full disk, no memory, statements that are cancelled: no matter of a moment when it comes again
+ * and again. Then it is told and waited for, as if the server were away. */
 static bool is_in_want(db_connection *c, const cb_error *e)
 {
     enum {

@@ -25,8 +25,8 @@ void connection_done(db_connection *c);
 /* Connects for the first time. */
 bool connection_open(db_connection *c, cb_error *e);
 
-/* Looks at the error of a call: tells of it, marks it down when the connection is lost, or when
- * the server refuses it or goes on having no room for it. Waits a moment when the same call may succeed
+/* Looks at the error of a call: tells of it, marks it down when the connection is lost, or when the
+ * server refuses it or goes on having no room for it. Waits a moment when the same call may succeed
  * later. */
 void connection_failed(db_connection *c, const cb_error *e, const char *doing);
 
@@ -34,7 +34,8 @@ void connection_failed(db_connection *c, const cb_error *e, const char *doing);
 void connection_worked(db_connection *c);
 
 /* True when it works. When it is down: waits its back-off, connects anew if it was lost, and tells
- * how that went; false when the worker ends. `anew`, unless NULL, tells that it is another connection now. */
+ * how that went; false when the worker ends. `anew`, unless NULL, tells that it is another
+ * connection now. */
 bool connection_ready(db_connection *c, bool *anew);
 
 #endif

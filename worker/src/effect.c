@@ -1,6 +1,6 @@
-/* The thread that settles outcomes with effects: each in a transaction of its own, on a connection of
- * its own, because an effect may wait for a lock and plain outcomes must not wait with it. Connects when
- * the first one comes. */
+/* The thread that settles outcomes with effects: each in a transaction of its own, on a connection
+ * of its own, because an effect may wait for a lock and plain outcomes must not wait with it.
+ * Connects when the first one comes. */
 #include <stdio.h>
 
 #include "clock.h"
@@ -10,18 +10,18 @@
  * Its command is locked meanwhile, so between two tries there is time to renew its lease. */
 static const double lock_timeout_seconds = 0.25, between_tries_seconds = 0.05;
 
-/* What the server says of an effect may repeat the data of its command, which no log shows: a trigger
- * that raises what it was given. The SQLSTATE tells enough. */
+/* What the server says of an effect may repeat the data of its command, which no log shows: a
+ * trigger that raises what it was given. The SQLSTATE tells enough. */
 static void keep_quiet(cb_error *e)
 {
     if (!*e->sqlstate)
         return;
-    snprintf(e->message, sizeof e->message, "the database did not take the effects");
+    snprintf(e->message, sizeof e->message, "the database rejected the effects");
     *e->hint = '\0';
 }
 
-/* The handler has done what it did, and running it again would do it twice: what gets no further than
- * this waits for an operator. */
+/* The handler has done what it did, and running it again would do it twice: what gets no further
+ * than this waits for an operator. */
 static bool is_hopeless(const cb_worker *w, command_outcome *o)
 {
     int64_t now = now_ns();
@@ -38,8 +38,7 @@ static void give_up(command_outcome *o)
     s->outcome = CB_PERMANENT;
     s->result = NULL;
     s->error_code = "EFFECT_FAILED";
-    s->error_message =
-        "the handler succeeded, but its effects did not get through for want of a lock";
+    s->error_message = "the handler succeeded, but its effects could not get a lock";
     settler_put(&o->outcome);
 }
 

@@ -4,13 +4,13 @@
  *                                          │                 effect (outcomes with effects)
  *       watch: timeouts                    renew: leases     maintenance: heartbeat, samples, house
  *
- * Commands and processes make the same movement: each kind has a claimer, a settler and, for each domain,
- * a lane (lane.h) whose slots run its jobs. What differs between them stands in command_lane.c and
- * command_run.c, process_lane.c and process_run.c.
+ * Commands and processes make the same movement: each kind has a claimer, a settler and, for each
+ * domain, a lane (lane.h) whose slots run its jobs. What differs between them stands in
+ * command_lane.c and command_run.c, process_lane.c and process_run.c.
  *
- * Each thread has its own file and its own connection; slots and watch have none. Locks, in the order in
- * which they may be taken: life → lane → queue of outcomes, claimer → troubled. None is held while the
- * database is asked. */
+ * Each thread has its own file and its own connection; slots and watch have none. Locks, in the
+ * order in which they may be taken: life → lane → queue of outcomes, claimer → troubled. None is
+ * held while the database is asked. */
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
 

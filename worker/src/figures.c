@@ -1,5 +1,5 @@
-/* Figures of the database, for the metrics: its processes by type, status and error code, and by type,
- * status and what they wait for; and its domains. */
+/* Figures of the database, for the metrics: its processes by type, status and error code, and by
+ * type, status and what they wait for; and its domains. */
 #include <commandbus/fleet.h>
 #include <commandbus/process_query.h>
 #include <stdio.h>
@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "engine.h"
+#include "fail.h"
 
 /* ---- processes ---- */
 
-/* Error codes are the business's, names of waits may be made at run time: a scrape has room for so many series. */
+/* Error codes are the business's, names of waits may be made at run time: a scrape has room for so
+ * many series. */
 enum {
     MOST_FIGURES = 500
 };
@@ -65,7 +67,7 @@ static bool take_by(cb_worker *w, const cb_rows *rows, figures_by by, cb_error *
     size_t n = 0;
 
     if (!figures)
-        return cb_fail(e, CB_MEMORY, "no memory for figures");
+        return fail_memory(e);
     for (size_t i = 0; i < cb_rows_count(rows); i++) {
         metrics_figure row = {
             .count = strtoll(cb_rows_get(rows, i, "processes"), NULL, 10),
@@ -106,7 +108,7 @@ bool fleet_figures_take(cb_worker *w, cb_db *db, cb_error *e)
     size_t n = cb_rows_count(rows);
     metrics_fleet_figure *figures = calloc(n + 1, sizeof *figures);
     if (!figures)
-        return cb_fail(e, CB_MEMORY, "no memory for figures");
+        return fail_memory(e);
     for (size_t i = 0; i < n; i++) {
         figures[i] = (metrics_fleet_figure){
             .instances = number(rows, i, "instances"),

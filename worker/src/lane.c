@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "fail.h"
 
 static const double default_vt_seconds = 30, default_poll_seconds = 1;
 
@@ -92,7 +93,7 @@ bool lane_open_slots(lane *l, int slots, int places, cb_error *e)
 {
     l->slots = calloc((size_t)slots + 1, sizeof *l->slots);
     if (!l->slots)
-        return cb_fail(e, CB_MEMORY, "no memory for %d slots", slots);
+        return fail_memory(e);
     l->n_slots = slots;
     l->n_places = places;
     for (int i = 0; i < slots; i++)
@@ -123,9 +124,9 @@ size_t lane_free_places(const lane *l)
     return taken < (size_t)l->n_places ? (size_t)l->n_places - taken : 0;
 }
 
-/* One at a time: each slot that takes a job wakes the next while there are more. When jobs are quick
- * the slots awake have done the work before another is, and most need not be woken at all. With the mutex
- * held. */
+/* One at a time: each slot that takes a job wakes the next while there are more. When jobs are
+ * quick the slots awake have done the work before another is, and most need not be woken at all.
+ * With the mutex held. */
 static void wake_one(lane *l)
 {
     if (!l->first_ready || l->idle == 0 || l->waking)

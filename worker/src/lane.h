@@ -1,12 +1,13 @@
-/* A lane: one kind of work of one domain, its commands or its processes, on its way through the worker.
+/* A lane: one kind of work of one domain, its commands or its processes, on its way through the
+ * worker.
  *
  *     claimed ──▶ READY ──slot──▶ RUNNING ──returns──▶ RETURNED ──settled──▶ ended
  *                   └─ stopping: given back unentered
  *
- * A job takes one of the lane's places from its claim until it has ended; a slot is a thread that runs
- * one job at a time, and may run the next while what came of the last one is being settled. Places, lists
- * and threads are the same for both kinds; what differs stands in their tables of operations, command_ops
- * and process_ops. */
+ * A job takes one of the lane's places from its claim until it has ended; a slot is a thread that
+ * runs one job at a time, and may run the next while what came of the last one is being settled.
+ * Places, lists and threads are the same for both kinds; what differs stands in their tables of
+ * operations, command_ops and process_ops. */
 #ifndef WORKER_LANE_H
 #define WORKER_LANE_H
 
@@ -78,17 +79,18 @@ typedef struct outcome {
     int tries; /* that the database refused */
 } outcome;
 
-/* Fills in a new job, which joins no list and whose only user is the caller. Takes a share of the claim. */
+/* Fills in a new job, whose only user is the caller. Takes a share of the claim. */
 void job_init(job *j, lane *l, claim_share *share, int64_t lease_end);
 /* Drops one user; the last one frees it. */
 void job_drop(job *j);
 
-/* The caller is its first user, and the claim ends with the last one. NULL: no memory. */
+/* The caller is its first user, and the claim ends with the last one. NULL: out of memory. */
 claim_share *share_make(const lane *l, void *claim, size_t bytes);
 /* Drops one user of a claim; the last one frees it. */
 void share_drop(claim_share *share);
 
-/* Its handler, or a step of it, begins and may take so long; and has returned. With the lane's mutex held. */
+/* Its handler, or a step of it, begins and may take so long; or has returned. With the mutex
+ * held. */
 void watch_begin(job *j, const char *step, int64_t timeout_ns);
 void watch_end(job *j);
 
@@ -108,32 +110,34 @@ typedef struct {
 /* What differs between the kinds. */
 typedef struct lane_ops {
     lane_kind kind;
-    connection_name claim_connection,
-        settle_connection; /* over which they are claimed, and settled */
+    connection_name claim_connection;  /* over which they are claimed, */
+    connection_name settle_connection; /* and settled */
 
     /* How many could be claimed now, as far as places and memory go. */
     size_t (*free_places)(const lane *l);
     /* Claims up to `quantity`, and tells what came. */
     bool (*claim)(lane *l, cb_db *db, size_t quantity, claimed *ret, cb_error *e);
     void (*claim_free)(void *claim);
-    /* Of the i-th of the claim, with the caller as its user. NULL: no memory. */
+    /* Of the i-th of the claim, with the caller as its user. NULL: out of memory. */
     job *(*job_make)(lane *l, claim_share *share, size_t i, int64_t lease_end);
     void (*job_free)(job *j);
-    /* Frees, uncharged, what the database says this worker holds of the lane and is not among the jobs. */
+    /* Frees, uncharged, what the database says this worker holds and is not among the jobs. */
     bool (*release_unknown)(lane *l, cb_db *db, job *const *jobs, size_t n, size_t *released,
                             cb_error *e);
     void (*tell_released)(const lane *l, size_t released);
 
-    /* A slot took the job: with the lane's mutex held, which it may give up for a while. May be NULL. */
+    /* A slot took the job: with the mutex held, which it may give up for a while. May be NULL. */
     void (*begin)(job *j);
     /* Runs it, and hands over what came of it. */
     void (*run)(slot *s, job *j);
     /* The job never began, and will not: its place is free once the database knows. */
     void (*give_back)(job *j);
 
-    /* What runs is past its deadline: with the mutex held. True when that is to be told. */
-    bool (*overdue)(job *j);
-    /* Nothing of it can still be settled: no drain has to wait for it. With the mutex held; NULL: always. */
+    /* What runs is past its deadline: settles that, with the mutex held. NULL: it is told at
+     * once. */
+    void (*overdue)(job *j);
+    /* Nothing of it can still be settled, so no drain waits for it. With the mutex held; NULL:
+     * always. */
     bool (*is_hopeless)(const job *j);
     /* Without it: `step` is past its deadline, or (stuck) past its grace, too. */
     void (*tell_overdue)(const job *j, const char *step, bool stuck);
@@ -171,8 +175,7 @@ struct lane {
     int n_slots;      /* 0: nothing of this kind runs here */
     int n_places;     /* the slots, and what may be claimed ahead of them */
     double vt_seconds;
-    size_t
-        first_reply; /* of the queues that it sleeps on: that and those behind it bring replies */
+    size_t first_reply; /* of the queues it sleeps on: from here on they bring replies */
     slot *slots;
 
     claim_state claiming; /* the claimer's */
@@ -200,14 +203,15 @@ void lane_done(lane *l);
 
 /* How many could be claimed now. */
 size_t lane_free_places(const lane *l);
-/* Takes the jobs over: they are in flight from here on, or given back if none may start any more. */
+/* Takes the jobs over: they are in flight from here on, or given back if none may start any
+ * more. */
 void lane_add(lane *l, job *const *jobs, size_t n);
 /* A job has ended: its place is free. */
 void lane_end(job *j);
 /* No job may start any more; those that did not are given back. */
 void lane_give_back(lane *l);
 
-/* All jobs, each with a user of its own; the caller gives them back with snapshot_done. False: no memory. */
+/* All jobs, each with a user of its own that snapshot_done drops. False: out of memory. */
 bool lane_snapshot(lane *l, job ***ret, size_t *n);
 void snapshot_done(job **jobs, size_t n);
 

@@ -1,5 +1,5 @@
-/* The listening thread: turns notifications into hints. It proves once a minute that it hears; while it
- * does not, nobody is announced as sleeping and domains are polled. */
+/* The listening thread: turns notifications into hints. It proves once a minute that it hears;
+ * while it does not, nobody is announced as sleeping and domains are polled. */
 #include <stdlib.h>
 
 #include "clock.h"
@@ -24,7 +24,7 @@ static bool prove(cb_worker *w, cb_listener *l, cb_error *e)
     if (!heard)
         return cb_fail(e, CB_LOST, "notifications do not arrive on this connection");
     if (!atomic_exchange(&w->hears, true)) {
-        emit(w, CB_LEVEL_INFO, "listen.hears", .connection = connection_names[CONNECTION_LISTEN]);
+        emit(w, CB_LEVEL_INFO, "listen.ready", .connection = connection_names[CONNECTION_LISTEN]);
         /* What was sent while nobody listened. */
         for (size_t i = 0; i < w->n_lanes; i++)
             claimer_hint_reply(w->lanes[i]);
@@ -135,11 +135,13 @@ void *listen_thread(void *worker)
         }
         if (atomic_load(&w->ending))
             break;
-        emit(w, told ? CB_LEVEL_DEBUG : CB_LEVEL_WARN, "listen.deaf",
-             .connection = connection_names[CONNECTION_LISTEN], .error = e.message,
-             .retry_seconds = wait,
-             .hint = "polling until it hears again; behind a pooler in transaction mode set "
-                     "database.listen-url");
+        emit(
+            w, told ? CB_LEVEL_DEBUG : CB_LEVEL_WARN, "listen.failed",
+            .connection = connection_names[CONNECTION_LISTEN], .error = e.message,
+            .retry_seconds = wait,
+            .hint =
+                "polling until notifications arrive again; behind a pooler in transaction mode set "
+                "database.listen-url");
         told = true;
         metrics_reconnect(w->metrics, CONNECTION_LISTEN);
         worker_pause(w, wait);

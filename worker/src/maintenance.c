@@ -1,6 +1,6 @@
-/* The maintenance thread: heartbeat, samples of the queues, and house: batches to close, retention, lost
- * messages and replies, rows of workers that died. Every instance does it, none leads: each step
- * takes what nobody else has locked, and different instances begin at different moments. */
+/* The maintenance thread: heartbeat, samples of the queues, and house: batches to close, retention,
+ * lost messages and replies, rows of workers that died. Every instance does it, none leads: each
+ * step takes what nobody else has locked, and different instances begin at different moments. */
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -156,7 +156,7 @@ static bool keep_house(cb_worker *w, cb_error *e)
         return false;
     metrics_housekeeping(w->metrics, (int64_t)closed, purged, 0, 0);
     if (closed > 0 || purged > 0)
-        emit(w, CB_LEVEL_INFO, "house.kept", .count = purged, .in_flight = 0,
+        emit(w, CB_LEVEL_INFO, "maintenance.done", .count = purged, .in_flight = 0,
              .outcome = closed > 0 ? "batches closed" : NULL);
     return true;
 }
@@ -248,9 +248,9 @@ static void run_chore(cb_worker *w, size_t i)
     }
 }
 
-/* When a chore that began then and has just ended is due again. One that takes long, because somebody
- * holds a snapshot and all that is dead is still there, takes no more than a fiftieth of the time; but
- * the fleet must hear of us. */
+/* When a chore that began then and has just ended is due again. One that takes long, because
+ * somebody holds a snapshot and all that is dead is still there, takes no more than a fiftieth of
+ * the time; but the fleet must hear of us. */
 static int64_t due_again(const cb_worker *w, size_t i, int64_t began)
 {
     int64_t interval = seconds_to_ns(w->chore_seconds[i]), rest = 50 * (now_ns() - began);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
 #include "metrics_state.h"
 
 const char *const connection_names[CONNECTIONS] = {
@@ -96,7 +97,7 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
         fine = part_init(&m->domains[i], &domains[i]);
     if (!fine) {
         metrics_free(m);
-        return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
+        return fail_memory(e);
     }
     for (size_t i = 0; i < CONNECTIONS; i++)
         atomic_init(&m->connections[i].up, -1);
@@ -272,7 +273,7 @@ void metrics_process_run(metrics *m, size_t domain, size_t type, const process_r
     count_process(m, domain, PROCESS_REPLAYED, run->replayed);
 }
 
-/* The place of a name, which it may take by this. NULL: no memory. */
+/* The place of a name, which it may take by this. NULL: out of memory. */
 static metrics_named *place_of(metrics_named *places, const char *name)
 {
     for (size_t i = 0; i < METRICS_NAMES; i++) {

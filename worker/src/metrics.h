@@ -1,5 +1,6 @@
 /* Counting what happens. Every function here is lock-free and may be called from any thread; domain
- * and type are indexes (of the worker's domains; of the domain's registry, -1 for an unknown type). */
+ * and type are indexes (of the worker's domains; of the domain's registry, -1 for an unknown
+ * type). */
 #ifndef WORKER_METRICS_H
 #define WORKER_METRICS_H
 
@@ -40,8 +41,9 @@ bool metrics_open(const metrics_domain *domains, size_t n, metrics **ret, cb_err
 void metrics_free(metrics *m);
 
 void metrics_claim(metrics *m, size_t domain, size_t claimed, size_t poisoned, size_t exhausted);
-/* A handler returned (or was never entered) and its outcome has its verdict. Outcomes are counted by
- * domain, type and outcome. error_code may be NULL; HANDLER_TIMEOUT has a counter of its own too. */
+/* A handler returned (or was never entered) and its outcome has its verdict. Outcomes are counted
+ * by domain, type and outcome. error_code may be NULL; HANDLER_TIMEOUT has a counter of its own
+ * too. */
 void metrics_outcome(metrics *m, size_t domain, int type, cb_outcome outcome, cb_verdict verdict,
                      const char *error_code);
 /* One run of a handler, for the histogram. */

@@ -1,12 +1,14 @@
-/* The text of a scrape, Prometheus' text format 0.0.4. The table of families at the end is all of it,
- * beside those of processes and of the fleet. */
+/* The text of a scrape, Prometheus' text format 0.0.4. The table of families at the end is all of
+ * it, beside those of processes and of the fleet. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fail.h"
 #include "scrape.h"
 
-/* ---- lines: numbers are written from integers, so that no locale can put a comma into them ---- */
+/* ---- lines: numbers are written from integers, so that no locale can put a comma into them
+ * ---- */
 
 void scrape_label(const scrape *s, const char *separator, const char *name, const char *value)
 {
@@ -266,7 +268,8 @@ static const family families[] = {
       WORKER_REPLIES_RESTORED },
 };
 
-/* ---- the domains of the database, served here or not: whoever is left can tell of one that nobody serves ---- */
+/* ---- the domains of the database, served here or not: whoever is left can tell of one that nobody
+ * serves ---- */
 
 typedef enum {
     NUMBER,
@@ -352,14 +355,14 @@ bool metrics_render(const metrics *m, const metrics_now *now, bool is_ready, con
                  .version = version };
 
     if (!s.out)
-        return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
+        return fail_memory(e);
     render(&s, families, CB_COUNT(families));
     render(&s, process_families, n_process_families);
     render(&s, fleet_families, CB_COUNT(fleet_families));
     bool written = !ferror(s.out);
     if (fclose(s.out) != 0 || !written) {
         free(text);
-        return cb_fail(e, CB_MEMORY, "out of memory for the metrics");
+        return fail_memory(e);
     }
     *ret = text;
     return true;

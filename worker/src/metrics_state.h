@@ -44,8 +44,8 @@ typedef enum {
 #define METRICS_STATUSES 11 /* as many as a process can have */
 extern const char *const metrics_statuses[METRICS_STATUSES];
 
-/* Histograms by names of the code, as they turn up. Names may be made at run time: those without a place are counted
- * together, in the last one, which bounds the number of series. */
+/* Histograms by names of the code, as they turn up. Names may be made at run time: those without a
+ * place are counted together, in the last one, which bounds the number of series. */
 enum {
     METRICS_NAMES = 32
 };

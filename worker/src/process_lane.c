@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "fail.h"
 
 /* ---- types and queues ---- */
 
@@ -56,7 +57,7 @@ static bool open_types(process_lane *l, const cb_worker_options *all,
 {
     l->listed = calloc(count_types(o) + 1, sizeof *l->listed);
     if (!l->listed)
-        return cb_fail(e, CB_MEMORY, "no memory for process types");
+        return fail_memory(e);
     for (size_t i = 0; i < o->n_sets; i++) {
         for (size_t k = 0; k < o->sets[i]->n_processes; k++) {
             if (!list_type(l, o, o->sets[i], o->sets[i]->processes[k], e))
@@ -98,7 +99,7 @@ static bool name_queues(process_lane *l, const cb_worker_options *all, cb_error 
         ok = add_queue(l, l->lane.name, "__replies");
     for (size_t i = 0; ok && !all->no_replies && i < l->n_kinds; i++)
         ok = !l->kinds[i].reply_queue || add_queue(l, l->kinds[i].reply_queue, "");
-    return ok || cb_fail(e, CB_MEMORY, "no memory for domain '%s'", l->lane.name);
+    return ok || fail_memory(e);
 }
 
 /* ---- opening and closing ---- */
@@ -161,20 +162,20 @@ void process_lane_done(process_lane *l)
 
 /* ---- claiming ---- */
 
-/* How long a timer may stay unknown that another instance has set: nobody is notified of timers, and
- * whoever set one may be gone when it is due (STP.15). */
+/* How long a timer may stay unknown that another instance has set: nobody is notified of timers,
+ * and whoever set one may be gone when it is due (STP.15). */
 static const double strange_timer_seconds = 0.8;
 /* While there is much to do the next timer is asked for so often, not at every look. */
 static const double ask_timer_seconds = 0.05;
 
-static size_t free_places(const lane *l)
+static size_t process_free_places(const lane *l)
 {
     return process_memory_room(atomic_load(&l->worker->claimed_bytes[PROCESSES])) > 0
                ? lane_free_places(l)
                : 0;
 }
 
-static void tell_claimed(const lane *l, size_t n, const cb_process_look *look)
+static void process_tell_claimed(const lane *l, size_t n, const cb_process_look *look)
 {
     cb_worker *w = l->worker;
 
@@ -205,7 +206,8 @@ static double seconds_to_timer(process_lane *l, const cb_process_look *look)
 
     if (!l->claim.leave_timer) {
         l->timer_asked_at = now;
-        /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled for. */
+        /* 0: due, but not for us: somebody holds it, or a newer worker wrote it. That is polled
+         * for. */
         l->timer_at = look->next_seconds > 0 ? now + seconds_to_ns(look->next_seconds) : 0;
     } else {
         seconds = ask_timer_seconds;
@@ -219,8 +221,9 @@ static double seconds_to_timer(process_lane *l, const cb_process_look *look)
     return seconds;
 }
 
-/* One call delivers the replies that have come, takes what is due, and tells when the next timer will be. */
-static bool claim(lane *base, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
+/* One call delivers the replies that have come, takes what is due, and tells when the next timer
+ * will be. */
+static bool process_claim(lane *base, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
 {
     process_lane *l = (process_lane *)base;
     OWNED(cb_process_claim) taken = NULL;
@@ -240,13 +243,13 @@ static bool claim(lane *base, cb_db *db, size_t quantity, claimed *ret, cb_error
     ret->more = ret->n >= quantity || look.more_processes;
     ret->more_replies = look.more_replies;
     ret->look_within = seconds_to_timer(l, &look);
-    tell_claimed(base, ret->n, &look);
+    process_tell_claimed(base, ret->n, &look);
     if (ret->n > 0)
         ret->claim = cb_process_claim_take(&taken);
     return true;
 }
 
-static void claim_free(void *claim)
+static void process_claim_free(void *claim)
 {
     cb_process_claim_free(claim);
 }
@@ -265,7 +268,7 @@ bool process_lane_deliver_former(process_lane *l, cb_db *db, cb_error *e)
         return false;
     if (delivered > 0) {
         emit(w, CB_LEVEL_INFO, "replies.delivered", .domain = l->lane.name, .count = delivered,
-             .hint = "from a reply queue of before: the configuration names another");
+             .hint = "from a former reply queue: the configuration names another now");
         claimer_hint(&l->lane);
     }
     return true;
@@ -287,7 +290,7 @@ static size_t type_of(const process_lane *l, const char *process_type)
     return i;
 }
 
-static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end)
+static job *process_job_make(lane *base, claim_share *share, size_t i, int64_t lease_end)
 {
     process_lane *l = (process_lane *)base;
     process_job *j = calloc(1, sizeof *j);
@@ -295,7 +298,6 @@ static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end
     if (!j)
         return NULL;
     job_init(&j->job, base, share, lease_end);
-    j->lane = l;
     j->row = cb_process_claim_at(share->claim, i);
     j->type = type_of(l, j->row->process_type);
     j->outcome.outcome.job = &j->job;
@@ -304,7 +306,7 @@ static job *job_make(lane *base, claim_share *share, size_t i, int64_t lease_end
     return &j->job;
 }
 
-static void job_free(job *base)
+static void process_job_free(job *base)
 {
     process_job *j = (process_job *)base;
 
@@ -319,7 +321,7 @@ static void job_free(job *base)
 /* ---- leases ---- */
 
 /* The caller frees them. */
-static cb_process_lease *leases_of(job *const *jobs, size_t n, cb_error *e)
+static cb_process_lease *process_leases(job *const *jobs, size_t n, cb_error *e)
 {
     cb_process_lease *leases = calloc(n + 1, sizeof *leases);
 
@@ -327,14 +329,14 @@ static cb_process_lease *leases_of(job *const *jobs, size_t n, cb_error *e)
         leases[i] = (cb_process_lease){ .process_id = row_of(jobs[i])->process_id,
                                         .lease_no = row_of(jobs[i])->lease_no };
     if (!leases)
-        cb_fail(e, CB_AGAIN, "no memory for %zu leases", n);
+        cb_fail(e, CB_AGAIN, "out of memory for %zu leases", n);
     return leases;
 }
 
-static bool extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double seconds,
-                   cb_lease_state *states, cb_error *e)
+static bool process_extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double seconds,
+                           cb_lease_state *states, cb_error *e)
 {
-    cb_process_lease *leases = leases_of(jobs, n, e);
+    cb_process_lease *leases = process_leases(jobs, n, e);
     bool asked = leases && cb_process_extend(db, w->id, leases, n, seconds, e);
 
     for (size_t i = 0; asked && i < n; i++)
@@ -343,11 +345,11 @@ static bool extend(cb_worker *w, cb_db *db, job *const *jobs, size_t n, double s
     return asked;
 }
 
-static bool release_unknown(lane *base, cb_db *db, job *const *jobs, size_t n, size_t *released,
-                            cb_error *e)
+static bool process_release_unknown(lane *base, cb_db *db, job *const *jobs, size_t n,
+                                    size_t *released, cb_error *e)
 {
     const process_lane *l = (const process_lane *)base;
-    cb_process_lease *held = leases_of(jobs, n, e);
+    cb_process_lease *held = process_leases(jobs, n, e);
     bool asked = held && cb_process_release_unknown(db, base->worker->id, l->kinds, l->n_kinds,
                                                     held, n, released, e);
 
@@ -355,7 +357,7 @@ static bool release_unknown(lane *base, cb_db *db, job *const *jobs, size_t n, s
     return asked;
 }
 
-static void tell_released(const lane *l, size_t released)
+static void process_tell_released(const lane *l, size_t released)
 {
     cb_worker *w = l->worker;
 
@@ -364,12 +366,12 @@ static void tell_released(const lane *l, size_t released)
          .hint = "claimed, but not begun here: given back");
 }
 
-static void renewed(const job *j)
+static void process_renewed(const job *j)
 {
     metrics_process_renewed(j->lane->worker->metrics, j->lane->index, 1, 0);
 }
 
-static void lost(const job *j)
+static void process_lost(const job *j)
 {
     cb_worker *w = j->lane->worker;
     const cb_process_row *row = row_of(j);
@@ -384,20 +386,19 @@ const lane_ops process_ops = {
     .kind = PROCESSES,
     .claim_connection = CONNECTION_PROCESS,
     .settle_connection = CONNECTION_PROCESS_SETTLE,
-    .free_places = free_places,
-    .claim = claim,
-    .claim_free = claim_free,
-    .job_make = job_make,
-    .job_free = job_free,
-    .release_unknown = release_unknown,
-    .tell_released = tell_released,
+    .free_places = process_free_places,
+    .claim = process_claim,
+    .claim_free = process_claim_free,
+    .job_make = process_job_make,
+    .job_free = process_job_free,
+    .release_unknown = process_release_unknown,
+    .tell_released = process_tell_released,
     .run = process_job_run,
     .give_back = process_job_give_back,
-    .overdue = process_job_overdue,
     .tell_overdue = process_job_tell_overdue,
-    .extend = extend,
-    .renewed = renewed,
-    .lost = lost,
+    .extend = process_extend,
+    .renewed = process_renewed,
+    .lost = process_lost,
     .item_size = sizeof(cb_process_settlement),
     .item_at = offsetof(process_outcome, settlement),
     .verdict_at = offsetof(cb_process_settlement, verdict),

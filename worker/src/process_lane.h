@@ -37,8 +37,7 @@ typedef struct {
 } process_outcome;
 
 typedef struct {
-    job job; /* always first */
-    process_lane *lane;
+    job job;                   /* always first */
     const cb_process_row *row; /* borrowed from the claim */
     size_t type;               /* among the domain's kinds */
     process_outcome outcome;
@@ -56,8 +55,8 @@ typedef struct {
     size_t sent_to;
 } process_job;
 
-/* Takes the process types of the domain's sets. Refuses (CB_MISUSE) one of another domain, and one that
- * two sets offer. Borrows sets, routes and settings. */
+/* Takes the process types of the domain's sets. Refuses (CB_MISUSE) one of another domain, and one
+ * that two sets offer. Borrows sets, routes and settings. */
 bool process_lane_init(process_lane *l, cb_worker *w, size_t index,
                        const cb_worker_options *options, cb_error *e);
 void process_lane_done(process_lane *l);
@@ -70,7 +69,6 @@ extern const lane_ops process_ops;
 /* ---- of a running job ---- */
 void process_job_run(slot *s, job *j);
 void process_job_give_back(job *j);
-bool process_job_overdue(job *j);
 void process_job_tell_overdue(const job *j, const char *step, bool stuck);
 
 /* ---- of its outcomes ---- */

@@ -1,5 +1,5 @@
-/* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is durable; what a
- * run came to in the end is settled without it. */
+/* A slot that runs processes: a thread with a run of its own. It waits until a checkpoint is
+ * durable; what a run came to in the end is settled without it. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool settle_and_wait(process_job *j, cb_process_settlement *s)
     return s->verdict == CB_SETTLED || s->verdict == CB_ALREADY;
 }
 
-static void tell_stale(cb_worker *w, const process_job *j)
+static void process_tell_stale(cb_worker *w, const process_job *j)
 {
     metrics_process_stale(w->metrics, j->job.lane->index);
     emit(w, CB_LEVEL_WARN, "process.stale", .domain = j->job.lane->name,
@@ -34,7 +34,7 @@ static void tell_stale(cb_worker *w, const process_job *j)
 
 /* ---- what a run asks ---- */
 
-static bool checkpoint(void *arg, cb_process_settlement *settlement)
+static bool process_checkpoint(void *arg, cb_process_settlement *settlement)
 {
     process_job *j = arg;
     cb_worker *w = j->job.lane->worker;
@@ -46,13 +46,13 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
         atomic_store(&j->job.lease_end, lease_end_from(asked_at, j->job.lane->vt_seconds));
         metrics_process_settled(w->metrics, j->job.lane->index, true);
     } else if (settlement->verdict == CB_STALE) {
-        tell_stale(w, j);
+        process_tell_stale(w, j);
     }
     return durable;
 }
 
 /* The lease goes on while a step runs, however long; it begins with enough of it to be renewed. */
-static void stepping(void *arg, const char *name, int64_t timeout_ms)
+static void process_stepping(void *arg, const char *name, int64_t timeout_ms)
 {
     process_job *j = arg;
     lane *l = j->job.lane;
@@ -69,7 +69,7 @@ static void stepping(void *arg, const char *name, int64_t timeout_ms)
         renew_soon(l->worker);
 }
 
-static void waited(void *arg, bool for_command, const char *name, int64_t ms)
+static void process_waited(void *arg, bool for_command, const char *name, int64_t ms)
 {
     const process_job *j = arg;
     const lane *l = j->job.lane;
@@ -77,14 +77,14 @@ static void waited(void *arg, bool for_command, const char *name, int64_t ms)
     metrics_process_waited(l->worker->metrics, l->index, j->type, for_command, name, ms * 1000);
 }
 
-static bool is_lost(void *arg)
+static bool process_is_lost(void *arg)
 {
     const process_job *j = arg;
 
     return now_ns() >= atomic_load(&j->job.lease_end);
 }
 
-static bool is_stopping(void *arg)
+static bool process_is_stopping(void *arg)
 {
     const process_job *j = arg;
 
@@ -92,11 +92,11 @@ static bool is_stopping(void *arg)
 }
 
 const cb_run_host process_run_host = {
-    .checkpoint = checkpoint,
-    .stepping = stepping,
-    .waited = waited,
-    .is_lost = is_lost,
-    .is_stopping = is_stopping,
+    .checkpoint = process_checkpoint,
+    .stepping = process_stepping,
+    .waited = process_waited,
+    .is_lost = process_is_lost,
+    .is_stopping = process_is_stopping,
 };
 
 /* ---- what a run came to ---- */
@@ -125,7 +125,7 @@ static size_t end_of(const char *status)
     return i;
 }
 
-static void tell(cb_worker *w, const process_job *j, const cb_run_result *r, int64_t took)
+static void process_tell(cb_worker *w, const process_job *j, const cb_run_result *r, int64_t took)
 {
     size_t end = end_of(r->status);
 
@@ -141,7 +141,7 @@ static void tell(cb_worker *w, const process_job *j, const cb_run_result *r, int
 }
 
 /* Within one instance nobody has to be notified. */
-static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
+static void process_hint(cb_worker *w, const process_job *j, const cb_run_result *r)
 {
     for (size_t i = 0; r->sent > 0 && !w->no_commands && i < w->n_domains; i++) {
         if (j->sent_to == i || j->sent_to == w->n_domains)
@@ -156,7 +156,7 @@ static void hint(cb_worker *w, const process_job *j, const cb_run_result *r)
 }
 
 /* The end of the run has its verdict. */
-static void run_settled(process_job *j)
+static void process_run_settled(process_job *j)
 {
     lane *l = j->job.lane;
     cb_worker *w = l->worker;
@@ -169,16 +169,16 @@ static void run_settled(process_job *j)
         metrics_process_run(w->metrics, l->index, j->type,
                             &(process_run){ r->status, r->steps, r->replayed, j->took / 1000,
                                             j->row->now_ms - j->row->created_ms });
-        tell(w, j, r, j->took);
-        hint(w, j, r);
+        process_tell(w, j, r, j->took);
+        process_hint(w, j, r);
     } else if (verdict == CB_STALE) {
-        tell_stale(w, j);
+        process_tell_stale(w, j);
     }
     lane_end(&j->job);
 }
 
 /* Nobody will write the end of the run: as if this worker had died, its lease ends by itself. */
-static void run_left(process_job *j)
+static void process_run_left(process_job *j)
 {
     cb_worker *w = j->job.lane->worker;
 
@@ -188,9 +188,9 @@ static void run_left(process_job *j)
         worker_changed(w);
 }
 
-/* The slot of a checkpoint waits on a semaphore of the job's own: with the lane's mutex, everybody who is
- * answered would queue for it. The job may be gone from here on. */
-static void answer(process_job *j, bool left)
+/* The slot of a checkpoint waits on a semaphore of the job's own: with the lane's mutex, everybody
+ * who is answered would queue for it. The job may be gone from here on. */
+static void process_answer(process_job *j, bool left)
 {
     j->left = left;
     sem_post(&j->answer);
@@ -201,10 +201,10 @@ bool process_outcome_settled(outcome *o)
     process_job *j = (process_job *)o->job;
 
     if (!j->returned) {
-        answer(j, false);
+        process_answer(j, false);
         return false;
     }
-    run_settled(j);
+    process_run_settled(j);
     return true;
 }
 
@@ -213,9 +213,9 @@ void process_outcome_left(outcome *o)
     process_job *j = (process_job *)o->job;
 
     if (j->returned)
-        run_left(j);
+        process_run_left(j);
     else
-        answer(j, true);
+        process_answer(j, true);
 }
 
 size_t process_outcome_bytes(const outcome *o)
@@ -260,7 +260,7 @@ static size_t domain_index(const cb_worker *w, const cb_run_result *result)
     return i < w->n_domains ? i : SIZE_MAX;
 }
 
-/* Keeps what the run came to, which until now was borrowed from the run. False: no memory. */
+/* Keeps what the run came to, which until now was borrowed from the run. False: out of memory. */
 static bool keep_result(process_job *j, const cb_run_result *result, int64_t took)
 {
     j->returned = true;
@@ -276,7 +276,7 @@ static bool keep_result(process_job *j, const cb_run_result *result, int64_t too
 }
 
 /* Without memory for its result nobody can write it. */
-static void hand_over(process_job *j, const cb_run_result *r, int64_t took)
+static void process_hand_over(process_job *j, const cb_run_result *r, int64_t took)
 {
     lane *l = j->job.lane;
 
@@ -286,7 +286,7 @@ static void hand_over(process_job *j, const cb_run_result *r, int64_t took)
     if (!r->lost && keep_result(j, r, took))
         settler_put(&j->outcome.outcome);
     else
-        run_left(j);
+        process_run_left(j);
 }
 
 static bool is_large(const cb_run_result *r)
@@ -294,7 +294,8 @@ static bool is_large(const cb_run_result *r)
     return r->settlement.item && process_memory_is_large(strlen(r->settlement.item));
 }
 
-/* What a large run held goes back to the system, and does not stay with this slot until its next run. */
+/* What a large run held goes back to the system, and does not stay with this slot until its next
+ * run. */
 static void let_go(slot *s)
 {
     cb_run_forget(s->run);
@@ -311,9 +312,9 @@ void process_job_run(slot *s, job *base)
     int64_t from = now_ns();
 
     cb_run_process(s->run, j->row, &l->host, j, &result);
-    stepping(j, NULL, 0);
+    process_stepping(j, NULL, 0);
     bool large = memory > 0 || is_large(&result);
-    hand_over(j, &result, now_ns() - from);
+    process_hand_over(j, &result, now_ns() - from);
     if (large)
         let_go(s);
     process_memory_give(&w->process_memory, memory);
@@ -330,13 +331,7 @@ void process_job_give_back(job *j)
 
 /* ---- timeouts ---- */
 
-/* The run itself settles a step that returned too late. */
-bool process_job_overdue(job *j)
-{
-    (void)j;
-    return true;
-}
-
+/* Nothing else is to be done: the run itself settles a step that returned too late. */
 void process_job_tell_overdue(const job *base, const char *step, bool stuck)
 {
     const cb_process_row *row = ((const process_job *)base)->row;

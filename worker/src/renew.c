@@ -1,5 +1,5 @@
-/* The renewing thread: keeps the leases of everything in flight, also while the worker drains. A lease
- * is renewed once a third of it is over, so what ends sooner costs nothing. */
+/* The renewing thread: keeps the leases of everything in flight, also while the worker drains. A
+ * lease is renewed once a third of it is over, so what ends sooner costs nothing. */
 #include <stdlib.h>
 
 #include "clock.h"
@@ -45,7 +45,7 @@ static bool wants_renewal(const job *j)
            job_lease_left(j) <= seconds_to_ns(j->lease_seconds * 2 / 3);
 }
 
-/* Keeps those of the snapshots that want it; the others are dropped. False: no memory. */
+/* Keeps those of the snapshots that want it; the others are dropped. False: out of memory. */
 static bool gather(cb_worker *w, lane_kind kind, bool all, round_list *list)
 {
     for (size_t i = 0; i < w->n_domains; i++) {
@@ -139,7 +139,7 @@ static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *
         asked = list->ops->extend(w, w->connections[CONNECTION_RENEW].db, jobs, n, which.seconds,
                                   states, e);
     else
-        cb_fail(e, CB_AGAIN, "no memory to renew %zu leases", list->n);
+        cb_fail(e, CB_AGAIN, "out of memory for %zu leases", list->n);
     for (size_t k = 0; asked && k < n; k++)
         take_answer(list, taken[k], states[k], lease_end_from(asked_at, which.seconds));
     free(states);
@@ -148,7 +148,8 @@ static bool renew_call(cb_worker *w, round_list *list, renewal which, cb_error *
     return asked;
 }
 
-/* The database refuses the whole: each lane alone, so that a domain which is gone takes no other with it. */
+/* The database refuses the whole: each lane alone, so that a domain which is gone takes no other
+ * with it. */
 static bool renew_apart(cb_worker *w, round_list *list, double seconds, cb_error *e)
 {
     cb_error refused = { 0 };

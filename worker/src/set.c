@@ -91,7 +91,7 @@ static bool set_folder_lacks(const char *dir, const char *name, cb_error *e)
     set_names sets = { 0 };
 
     if (!read_names(dir, &sets)) {
-        cb_fail(e, CB_MISUSE, "no folder of handler sets %.300s: %s", dir, strerror(errno));
+        cb_fail(e, CB_MISUSE, "cannot read handler sets from %.300s: %s", dir, strerror(errno));
         return fail_hint(e, "Say where %s.so is: worker.modules-dir.", name);
     }
     cb_fail(e, CB_MISUSE, "there is no handler set '%s': %.300s holds no %s.so", name, dir, name);
@@ -150,7 +150,7 @@ static bool refuse_start(const cb_set *set, const cb_error *why, const char *who
 {
     cb_fail(e, CB_MISUSE, "%.200s failed to open: %.280s%s", set->file,
             why->message[0] ? why->message : who,
-            why->message[0] ? "" : " said false and no reason");
+            why->message[0] ? "" : " failed without a reason");
     if (e)
         memcpy(e->hint, why->hint, sizeof e->hint);
     return false;
@@ -187,7 +187,7 @@ bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e)
 bool cb_set_inspect(const char *dir, const char *name, cb_set **ret, cb_error *e)
 {
     if (!dir || !*dir)
-        return cb_fail(e, CB_MISUSE, "where are the handler sets? Set worker.modules-dir");
+        return cb_fail(e, CB_MISUSE, "no folder of handler sets: set worker.modules-dir");
     if (!name || !set_is_name(name))
         return cb_fail(e, CB_MISUSE,
                        "invalid handler set name '%.60s': a-z first, then a-z, 0-9 and _",

@@ -160,15 +160,15 @@ static cb_verdict *verdict_of(const settler *s, char *item)
     return (cb_verdict *)(void *)(item + s->ops->verdict_at);
 }
 
-/* The same call may succeed later. A statement that was cancelled is none of those: it took too long for
- * somebody's statement_timeout, and fewer items take less. */
+/* The same call may succeed later. A statement that was cancelled is none of those: it took too
+ * long for somebody's statement_timeout, and fewer items take less. */
 static bool is_passing(const cb_error *e)
 {
     return e->code == CB_LOST || (e->code == CB_AGAIN && strcmp(e->sqlstate, "57014") != 0);
 }
 
 /* One attempt at n items. */
-static bool settle_once(settler *s, char *items, size_t n, cb_error *e)
+static bool settler_write(settler *s, char *items, size_t n, cb_error *e)
 {
     cb_worker *w = s->worker;
     db_connection *conn = connection_of(s);
@@ -189,14 +189,14 @@ static bool concerns_all(const cb_error *e)
     return e->code == CB_DENIED || e->code == CB_SCHEMA;
 }
 
-/* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can be
- * settled alone is; the others are kept, for their handlers have done what they did. */
-static bool settle_alone(settler *s, const flushing *f, cb_error *e)
+/* The database refuses the whole: a domain that is gone, a right that was taken away. Whoever can
+ * be settled alone is; the others are kept, for their handlers have done what they did. */
+static bool settler_write_each(settler *s, const flushing *f, cb_error *e)
 {
     cb_error refusal = { 0 };
 
     for (size_t i = 0; i < f->n; i++) {
-        if (settle_once(s, item_at(s, f, i), 1, e))
+        if (settler_write(s, item_at(s, f, i), 1, e))
             continue;
         if (is_passing(e))
             return false;
@@ -211,14 +211,16 @@ static bool settle_alone(settler *s, const flushing *f, cb_error *e)
     return true;
 }
 
-/* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker ends. */
-static bool settle_all(settler *s, const flushing *f)
+/* Sends the batch until it has verdicts, whatever happens to the connection. False: the worker
+ * ends. */
+static bool settler_write_all(settler *s, const flushing *f)
 {
     db_connection *conn = connection_of(s);
     cb_error e = { 0 };
 
     while (connection_ready(conn, NULL)) {
-        if (settle_once(s, f->items, f->n, &e) || (!is_passing(&e) && settle_alone(s, f, &e)))
+        if (settler_write(s, f->items, f->n, &e) ||
+            (!is_passing(&e) && settler_write_each(s, f, &e)))
             return true;
         connection_failed(conn, &e, "settle");
         if (atomic_load(&s->worker->ending))
@@ -228,7 +230,7 @@ static bool settle_all(settler *s, const flushing *f)
 }
 
 /* Somebody may wait for it, and at the end in vain. */
-static void bring_later(settler *s, outcomes *to, outcome *o)
+static void settler_bring_later(settler *s, outcomes *to, outcome *o)
 {
     if (atomic_load(&s->worker->ending) && s->ops->left)
         s->ops->left(o);
@@ -236,7 +238,7 @@ static void bring_later(settler *s, outcomes *to, outcome *o)
         outcomes_put(to, o);
 }
 
-static size_t leave(settler *s, const flushing *f)
+static size_t settler_leave(settler *s, const flushing *f)
 {
     for (size_t i = 0; s->ops->left && i < f->n; i++)
         s->ops->left(f->batch[i]);
@@ -244,24 +246,24 @@ static size_t leave(settler *s, const flushing *f)
 }
 
 /* Returns how many are to be brought again. */
-static size_t flush(settler *s, const flushing *f)
+static size_t settler_flush(settler *s, const flushing *f)
 {
     cb_worker *w = s->worker;
     size_t busy = 0, refused = 0, freed = 0;
 
     for (size_t i = 0; i < f->n; i++)
         memcpy(item_at(s, f, i), (char *)f->batch[i] + s->ops->item_at, s->ops->item_size);
-    if (!settle_all(s, f))
-        return leave(s, f);
+    if (!settler_write_all(s, f))
+        return settler_leave(s, f);
     for (size_t i = 0; i < f->n; i++) {
         outcome *o = f->batch[i];
         cb_verdict verdict = *verdict_of(s, item_at(s, f, i));
         *verdict_of(s, (char *)o + s->ops->item_at) = verdict;
         if (verdict == refused_verdict) {
-            bring_later(s, &s->refused, o);
+            settler_bring_later(s, &s->refused, o);
             refused++;
         } else if (verdict == CB_BUSY) {
-            bring_later(s, &s->waiting, o);
+            settler_bring_later(s, &s->waiting, o);
             busy++;
         } else {
             freed += s->ops->settled(o);
@@ -279,7 +281,7 @@ static size_t flush(settler *s, const flushing *f)
     return busy;
 }
 
-static bool is_bursting(const settler *s)
+static bool settler_is_bursting(const settler *s)
 {
     for (size_t i = 0; s->ops->is_bursting && i < s->worker->n_domains; i++) {
         if (s->ops->is_bursting(worker_lane(s->worker, s->ops->kind, i)))
@@ -289,11 +291,11 @@ static bool is_bursting(const settler *s)
 }
 
 /* A flush of one now would keep the others waiting for its commit. */
-static void let_gather(const settler *s)
+static void settler_gather(const settler *s)
 {
     static const struct timespec moment = { .tv_nsec = 20000 };
 
-    for (int i = 0; i < GATHER_MOMENTS && is_bursting(s); i++)
+    for (int i = 0; i < GATHER_MOMENTS && settler_is_bursting(s); i++)
         nanosleep(&moment, NULL);
 }
 
@@ -304,10 +306,10 @@ void *settler_thread(void *arg)
                    .items = calloc(FLUSH_ITEMS, s->ops->item_size) };
 
     while (f.batch && f.items && outcomes_wait(&s->waiting)) {
-        let_gather(s);
+        settler_gather(s);
         f.n = outcomes_take(&s->waiting, f.batch, FLUSH_ITEMS, FLUSH_BYTES);
         /* At the end once more for what the last handlers came to, but only once. */
-        if (flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->ops->left)
+        if (settler_flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->ops->left)
             break;
     }
     free(f.items);

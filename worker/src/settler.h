@@ -1,5 +1,5 @@
-/* A settler: the thread that writes what slots came to, a group commit. While one flush is on the wire
- * the next one gathers. Each kind has one. */
+/* A settler: the thread that writes what slots came to, a group commit. While one flush is on the
+ * wire the next one gathers. Each kind has one. */
 #ifndef WORKER_SETTLER_H
 #define WORKER_SETTLER_H
 

@@ -1,11 +1,12 @@
 /* Sleeping on an empty lane.
  *
- * A notification in every commit would hold the whole server at some 3,000 commits a second, so senders
- * notify only while a sleeper is announced. Busy: no sleeper, polls after 1, 2, 4 … ms. Quiet for some
- * milliseconds: announce, look once more (what was sent before the announcement notified nobody), then
- * wait for the listener. A sender who looked for sleepers before the announcement and commits after that
- * look notifies nobody either, so further looks follow, each after as long as the sleep has lasted, up to
- * the poll interval, which is also there in case the listener went deaf. */
+ * A notification in every commit would hold the whole server at some 3,000 commits a second, so
+ * senders notify only while a sleeper is announced. Busy: no sleeper, polls after 1, 2, 4 … ms.
+ * Quiet for some milliseconds: announce, look once more (what was sent before the announcement
+ * notified nobody), then wait for the listener. A sender who looked for sleepers before the
+ * announcement and commits after that look notifies nobody either, so further looks follow, each
+ * after as long as the sleep has lasted, up to the poll interval, which is also there in case the
+ * listener went deaf. */
 #include "sleep.h"
 
 #include "clock.h"

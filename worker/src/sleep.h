@@ -27,8 +27,8 @@ typedef struct {
 void sleep_init(sleeper *s, db_connection *conn, const char *domain);
 /* Begins anew. */
 void sleep_reset(sleeper *s);
-/* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing, takes it
- * back when there is much to do. */
+/* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing,
+ * takes it back when there is much to do. */
 void sleep_after_claim(sleeper *s, size_t seen, bool hot);
 /* A claim failed. */
 void sleep_after_failure(sleeper *s);

@@ -2,11 +2,11 @@
 #include <commandbus/domain.h>
 #include <commandbus/version.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
 #include "engine.h"
+#include "fail.h"
 
 bool worker_pause(cb_worker *w, double seconds)
 {
@@ -107,12 +107,10 @@ static bool fail_thread(cb_worker *w, int error, cb_error *e)
         wanted += (size_t)w->lanes[i]->n_slots;
         got += w->lanes[i]->n_threads;
     }
-    cb_fail(e, CB_MEMORY, "this machine gave %zu of %zu slots: %s", got, wanted, strerror(error));
-    snprintf(
-        e->hint, sizeof e->hint,
-        "Lower domains.<d>.concurrent-messages or -processes, or raise the limit of threads (ulimit -u, the "
-        "pids limit of the container).");
-    return false;
+    cb_fail(e, CB_MEMORY, "could start only %zu of %zu slots: %s", got, wanted, strerror(error));
+    return fail_hint(e,
+                     "Lower domains.<d>.concurrent-messages or -processes, or raise the limit of "
+                     "threads (ulimit -u, the pids limit of the container).");
 }
 
 static bool start_slots(cb_worker *w, cb_error *e)
@@ -169,9 +167,9 @@ static void end_slots(cb_worker *w, lane_kind kind)
         lane_join(worker_lane(w, kind, i));
 }
 
-/* Ends every thread and waits for it: first the slots of commands, whose outcomes are still settled. Those
- * of processes wait for the settler. It goes on until they have ended, but at the end it waits for no
- * database: then what they came to is left, and its lease ends by itself. */
+/* Ends every thread and waits for it: first the slots of commands, whose outcomes are still
+ * settled. Those of processes wait for the settler. It goes on until they have ended, but at the
+ * end it waits for no database: then what they came to is left, and its lease ends by itself. */
 static void end_threads(cb_worker *w)
 {
     end_slots(w, COMMANDS);
@@ -216,7 +214,8 @@ static void close_links(cb_worker *w)
         connection_done(&w->connections[i]);
 }
 
-/* Of processes that never began here nothing else tells the database; drained commands are settled. */
+/* Of processes that never began here nothing else tells the database; drained commands are
+ * settled. */
 static void release_processes(cb_worker *w, cb_db *db)
 {
     cb_error e;

@@ -1,6 +1,6 @@
-/* A trouble: what the database refuses, for another reason than being away or busy. A right that was
- * taken away, a function that is gone. The same call is made again after 1 s, 2 s … 30 s; it is told once
- * and then once a minute; and while it lasts the instance says why it is not ready. */
+/* A trouble: what the database refuses, for another reason than being away or busy. A right that
+ * was taken away, a function that is gone. The same call is made again after 1 s, 2 s … 30 s; it is
+ * told once and then once a minute; and while it lasts the instance says why it is not ready. */
 #ifndef WORKER_TROUBLE_H
 #define WORKER_TROUBLE_H
 

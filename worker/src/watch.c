@@ -1,6 +1,7 @@
-/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it works
- * when that does not. Timeouts are whole seconds, so looking at the next one or once a second is never
- * late. A thread cannot be killed: what does not return within its grace either ends the instance. */
+/* The watching thread: timeouts of handlers and steps. Asks nothing of the database, so that it
+ * works when that does not. Timeouts are whole seconds, so looking at the next one or once a second
+ * is never late. A thread cannot be killed: what does not return within its grace either ends the
+ * instance. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ void watch_end(job *j)
     j->runs = j->overdue = j->given_up = false;
 }
 
-/* With the mutex held. True when there is something to tell; else *next is moved to when it is due again. */
+/* With the mutex held. True when there is something to tell; else *next is moved to when it is due
+ * again. */
 static bool look_at(job *j, int64_t now, int64_t *next)
 {
     lane *l = j->lane;
@@ -46,7 +48,10 @@ static bool look_at(job *j, int64_t now, int64_t *next)
         j->overdue = true;
         l->overdue++;
         *next = now + grace < *next ? now + grace : *next;
-        return l->ops->overdue(j);
+        if (!l->ops->overdue)
+            return true;
+        l->ops->overdue(j);
+        return false;
     }
     if (!l->ops->is_hopeless || l->ops->is_hopeless(j)) {
         j->given_up = true;
@@ -55,8 +60,8 @@ static bool look_at(job *j, int64_t now, int64_t *next)
     return !atomic_exchange(&l->worker->broken, true);
 }
 
-/* Looks at everything that runs; returns when the next is due. What there is to tell is told without
- * the mutex: the listener may well stop the worker. */
+/* Looks at everything that runs; returns when the next is due. What there is to tell is told
+ * without the mutex: the listener may well stop the worker. */
 static int64_t watch_lane(lane *l, int64_t now)
 {
     int64_t next = INT64_MAX;

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "fail.h"
 
 static const double default_effect_patience = 300;
 static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
@@ -55,7 +56,7 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
               copy_text(&w->keep_processes, o->keep_processes) && copy_sends_to(w, o);
 
     if (!ok)
-        return cb_fail(e, CB_MEMORY, "no memory for a worker");
+        return fail_memory(e);
     w->kill_grace_seconds = o->kill_grace_seconds > 0 ? o->kill_grace_seconds : 30;
     w->unknown_grace_seconds =
         o->unknown_type_grace_seconds > 0 ? o->unknown_type_grace_seconds : 600;
@@ -78,11 +79,11 @@ static bool open_domain(cb_worker *w, size_t index, const cb_worker_options *o, 
         return cb_fail(e, CB_MISUSE, "a domain has no name");
     for (size_t i = 0; i < index; i++) {
         if (strcmp(w->domains[i].name, name) == 0)
-            return cb_fail(e, CB_MISUSE, "domain '%s' is there twice", name);
+            return cb_fail(e, CB_MISUSE, "duplicate domain '%s'", name);
     }
     w->n_domains = index + 1;
     if (!copy_text(&d->name, name))
-        return cb_fail(e, CB_MEMORY, "no memory for domain '%s'", name);
+        return fail_memory(e);
     return command_lane_init(&d->commands, w, index, &o->domains[index], e) &&
            process_lane_init(&d->processes, w, index, o, e);
 }
@@ -122,7 +123,7 @@ bool cb_worker_open(const cb_worker_options *options, cb_worker **ret, cb_error 
 
     OWNED(cb_worker) w = calloc(1, sizeof *w);
     if (!w)
-        return cb_fail(e, CB_MEMORY, "no memory for a worker");
+        return fail_memory(e);
     w->opened_at = now_ns();
     pthread_mutex_init(&w->troubled, NULL);
     maintenance_init(w);
@@ -248,7 +249,7 @@ bool cb_worker_metrics(cb_worker *w, char **ret, cb_error *e)
     metrics_now *now = calloc(w->n_domains, sizeof *now);
 
     if (!now)
-        return cb_fail(e, CB_MEMORY, "no memory for metrics");
+        return fail_memory(e);
     for (size_t i = 0; i < w->n_domains; i++) {
         lane *commands = worker_lane(w, COMMANDS, i), *processes = worker_lane(w, PROCESSES, i);
         pthread_mutex_lock(&commands->mutex);
