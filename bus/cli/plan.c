@@ -3,6 +3,7 @@
 #include "duration.h"
 #include "fail.h"
 #include "frequency.h"
+#include "name_rules.h"
 #include "plan_answer.h"
 
 #include <stdio.h>
@@ -18,6 +19,17 @@ typedef struct {
     const char *surge, *domain;
     bool from_database;
 } plan_args;
+
+/* Checked here already: what is printed is pasted. */
+static bool read_domain(const char *text, void *field, cb_error *e)
+{
+    const char *rule = name_rule_domain(text);
+
+    if (rule)
+        return cb_fail(e, CB_MISUSE, "invalid domain name '%.80s'; %s", text, rule);
+    *(const char **)field = text;
+    return true;
+}
 
 #define AT(field) offsetof(plan_args, field)
 
@@ -36,7 +48,8 @@ static const arg_spec specs[] = {
       .max = PLAN_MOST_REPLICAS },
     { "max-replicas", ARG_INT, AT(max_replicas), "N", .help = "show no more [12]", .min = 1,
       .max = PLAN_MOST_REPLICAS },
-    { "domain", ARG_TEXT, AT(domain), "DOMAIN", .help = "for the names of what to paste" },
+    { "domain", ARG_OTHER, AT(domain), "DOMAIN", .read = read_domain,
+      .help = "for the names of what to paste" },
     { "from-database", ARG_FLAG, AT(from_database), NULL,
       .help =
           "measure what is not given: rate and time of runs of the domain, its limit or slots" },
@@ -57,15 +70,6 @@ static bool take_surge(const char *text, plan_request *r)
         return false;
     r->surge = (int)value;
     return true;
-}
-
-/* As the database has it: what is printed here is pasted. */
-static bool is_domain(const char *name)
-{
-    size_t length = strlen(name);
-
-    return *name >= 'a' && *name <= 'z' && length <= 37 && name[length - 1] != '_' &&
-           !strstr(name, "__") && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
 }
 
 static bool refuse(cb_error *e, const char *message, const char *hint)
@@ -149,8 +153,6 @@ static const char *mistake(const plan_args *args, plan_request *r)
 {
     if (args->surge && !take_surge(args->surge, r))
         return "--surge must be a number of pods such as 1, or a percentage such as 25%";
-    if (args->domain && !is_domain(args->domain))
-        return "--domain must be a-z first, then a-z, 0-9 and _, 37 characters at most";
     if (r->min_replicas > r->max_replicas)
         return "--min-replicas is more than --max-replicas";
     if (args->from_database)

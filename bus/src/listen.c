@@ -14,10 +14,10 @@
 #include "cb_sql.h"
 #include "db.h"
 #include "fail.h"
+#include "name_rules.h"
 
 enum {
-    QUEUE_NAME_MAX = 47, /* PGMQ's */
-    CHANNEL_SIZE = 64,   /* PostgreSQL's longest name and a NUL */
+    CHANNEL_SIZE = 64, /* PostgreSQL's longest name and a NUL */
 };
 
 typedef char channel_name[CHANNEL_SIZE];
@@ -47,14 +47,9 @@ void cb_listener_free(cb_listener *l)
 
 static bool set_channel(channel_name channel, const char *queue, cb_error *e)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-
-    if (!queue || queue[0] < 'a' || queue[0] > 'z' || strspn(queue, letters) != strlen(queue) ||
-        strlen(queue) > QUEUE_NAME_MAX) {
-        cb_fail(e, CB_INVALID_NAME, "invalid queue name '%.80s'", queue ? queue : "");
-        return fail_hint(e, "a-z first, then a-z, 0-9 and _, %d characters at most.",
-                         QUEUE_NAME_MAX);
-    }
+    if (name_rule_queue(queue))
+        return cb_fail(e, CB_INVALID_NAME, "invalid queue name '%.80s'; %s", queue ? queue : "",
+                       name_rule_queue(queue));
     snprintf(channel, CHANNEL_SIZE, "commandbus_%s", queue);
     return true;
 }

@@ -10,6 +10,7 @@
 #include "fail.h"
 #include "look.h"
 #include "migration.h"
+#include "name_rules.h"
 
 /* More than this is data and no schema. */
 static const size_t most_bytes = 1 << 20;
@@ -30,19 +31,16 @@ static void file_list_done(file_list *list)
     free(list->files);
 }
 
-static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-
 static bool is_set_name(const char *name)
 {
-    return name && *name >= 'a' && *name <= 'z' && strspn(name, lower) == strlen(name) &&
-           strlen(name) <= 47 && strcmp(name, "commandbus") != 0;
+    return !name_rule_set(name) && strcmp(name, "commandbus") != 0;
 }
 
 /* NNN_name.sql: the number, and how long the name is. */
 static bool parse_name(const char *file, int *version, size_t *name_at, size_t *name_length)
 {
     size_t digits = strspn(file, "0123456789");
-    size_t length = strspn(file + digits, lower);
+    size_t length = strspn(file + digits, NAME_LOWER NAME_DIGITS "_");
 
     if (digits < 3 || digits > 6 || length < 2 || file[digits] != '_' ||
         strcmp(file + digits + length, ".sql") != 0)
@@ -164,7 +162,7 @@ bool cb_migrate_set(cb_db *db, const char *set, const char *folder, cb_migrate_r
 
     if (!is_set_name(set)) {
         cb_fail(e, CB_INVALID_NAME, "invalid handler set name '%.60s'", set ? set : "");
-        return fail_hint(e, "a-z first, then a-z, 0-9 and _; not 'commandbus'.");
+        return fail_hint(e, "Use a-z first, then a-z, 0-9 and _; not 'commandbus'.");
     }
     if (!read_folder(folder, &list, e) || !cb_db_check_schema(db, e) ||
         !add_checksums(db, &list, e))

@@ -1,25 +1,11 @@
 /* Whether a process type and its manager are sound: found when a program starts, not when a process
  * runs. */
-#include <ctype.h>
 #include <string.h>
 
+#include "name_rules.h"
 #include "types.h"
 
 const char manager_creation[] = "create_state";
-
-/* A letter, then letters, digits, _ . -, 100 at most. */
-static bool type_is_name(const char *name)
-{
-    size_t n = name ? strlen(name) : 0;
-
-    if (n == 0 || n > 100 || !isalpha((unsigned char)name[0]))
-        return false;
-    for (size_t i = 1; i < n; i++) {
-        if (!isalnum((unsigned char)name[i]) && !strchr("_.-", name[i]))
-            return false;
-    }
-    return true;
-}
 
 /* Whether each of `needs` (words, or NULL) is one of the fields. */
 static bool type_has_needs(const cb_fields *fields, const char *needs)
@@ -58,9 +44,11 @@ static bool is_text(const char *text)
 
 static bool check_name(const place *at, cb_error *e)
 {
-    if (!type_is_name(at->step->name))
-        return wrong(at, e,
-                     "has an invalid name: use a letter, then letters, digits, _ . -, at most 100");
+    if (name_rule_type(at->step->name))
+        return cb_fail(e, CB_MISUSE,
+                       "step %d, '%.100s', of process type '%s' has an invalid name; %s",
+                       at->number, at->step->name ? at->step->name : "", at->type->name,
+                       name_rule_type(at->step->name));
     if (strcmp(at->step->name, manager_creation) == 0)
         return wrong(at, e, "has a name that is reserved for the record of create_state");
     for (int i = 1; i < at->number; i++) {
@@ -215,11 +203,11 @@ static bool check_redact(const cb_process_type *type, cb_error *e)
 
 bool type_check(const cb_process_type *type, cb_error *e)
 {
-    if (!type || !type_is_name(type->name))
-        return cb_fail(e, CB_MISUSE,
-                       "invalid name '%.100s' of a process type: use a letter, then letters, "
-                       "digits, _ . -, at most 100",
-                       type && type->name ? type->name : "");
+    const char *rule = name_rule_type(type ? type->name : NULL);
+
+    if (rule)
+        return cb_fail(e, CB_MISUSE, "invalid name '%.100s' of a process type; %s",
+                       type && type->name ? type->name : "", rule);
     if (!type->domain || !type->state || (!type->execute && !type->manager))
         return cb_fail(e, CB_MISUSE, "process type '%s' lacks its %s", type->name,
                        !type->domain  ? "domain"

@@ -36,7 +36,7 @@ Test(frequency, anything_else_is_refused_with_what_to_write) /* RL.6 */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_expect(!frequency_parse(bad[i], &found, &e), "%s was taken", bad[i]);
         cr_expect_eq(e.code, CB_MISUSE);
-        cr_expect(strstr(e.message, "write 20/s"), "%s", e.message);
+        cr_expect(strstr(e.message, "use 20/s"), "%s", e.message);
     }
     cr_expect_eq(found, 7);
 }

@@ -196,7 +196,7 @@ Test(environment, refuses_a_bad_value_by_its_name)
     refused("COMMANDBUS_HTTP_PORT: http.port is empty", .env = { "COMMANDBUS_HTTP_PORT=" });
     refused("COMMANDBUS_DOMAINS_FX_ENABLED: domains.fx.enabled is maybe: it must be true or false",
             .env = { "COMMANDBUS_DOMAINS_FX_ENABLED=maybe" });
-    refused("a domain may not contain __", .env = { "COMMANDBUS_DOMAINS_A__B_ENABLED=true" });
+    refused("domains.a__b: use neither __", .env = { "COMMANDBUS_DOMAINS_A__B_ENABLED=true" });
 }
 
 Test(environment, refuses_two_names_of_one_key)

@@ -69,12 +69,12 @@ Test(errors, of_ranges_name_them)
         { "domains.fx.retry-backoff=[10, 31d]", "it must be 0s to 30d" },
         { "domains.fx.retry-backoff=10,,20", "invalid duration; use 500ms" },
         { "domains.fx.handlers=", "one name at least" },
-        { "domains.fx.handlers=../../evil", "a handler set is named by" },
-        { "domains.fx.handlers=my-set", "a handler set is named by" },
+        { "domains.fx.handlers=../../evil", "use a-z first, then a-z, 0-9 and _, at most 47" },
+        { "domains.fx.handlers=my-set", "use a-z first, then a-z, 0-9 and _, at most 47" },
         { "domains.fx.handlers=fx, fx", "names fx twice" },
         { "command-steps.s.timeout=0", "it must be 1s to 1d" },
-        { "command-steps.s.domain=FX", "a domain is a-z first" },
-        { "command-steps.s.command-type=Book Fx", "a command type is" },
+        { "command-steps.s.domain=FX", "is FX: use a-z first" },
+        { "command-steps.s.command-type=Book Fx", "use a letter first" },
         { "processes.P.deadline-action=PANIC", "it must be TSQ, COMPENSATE or FAIL" },
         { "processes.P.reply-queue=fx__commands", "never go to a __commands queue" },
         { "http.port=65536", "it must be 0 to 65535" },
@@ -87,7 +87,7 @@ Test(errors, of_ranges_name_them)
         { "limits.payload=-1", "it must be 1KiB to 64MiB" },
         { "retention.audit=-1d", "it must be 0s to" },
         { "database.url=", "database.url is empty" },
-        { "worker.name=a b", "a worker is named by" },
+        { "worker.name=a b", "is a b: use letters, digits" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -126,9 +126,9 @@ Test(errors, of_domain_names_say_the_rule)
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(text, sizeof text, "domains.%s.enabled=true", names[i]);
-        refused("a domain ", .set = { text });
+        refused(": use ", .set = { text });
     }
-    refused_file("bad.cfg:2: domains.FX: a domain is a-z first", "domains = {\nFX = {}; };");
+    refused_file("bad.cfg:2: domains.FX: use a-z first", "domains = {\nFX = {}; };");
     /* The longest that fits PGMQ's queue names. */
     OWNED(config) c = load(.set = { "domains.abcdefghijklmnopqrstuvwxyz0123456789a.enabled=true" });
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "keys_rules.h"
+#include "name_rules.h"
 
 #define TOP(member)        .offset = offsetof(config, member)
 #define IN_DOMAIN(member)  .offset = offsetof(config_domain, member)
@@ -75,12 +76,12 @@ const config_key config_keys[] = {
       .max = 1000, .help = "of commands that bring none" },
     { "domains.<d>.handlers", KEY_NAMES, IN_DOMAIN(handlers),
       .count = offsetof(config_domain, n_handlers), .without = "the domain's name",
-      .rule = rule_set_name, .help = "handler sets; by default the one of the domain's name" },
+      .rule = name_rule_set, .help = "handler sets; by default the one of the domain's name" },
 
     { "command-steps.<s>.domain", KEY_TEXT, IN_STEP(domain), .without = "the code's",
-      .rule = rule_domain, .help = "where the step's command goes" },
+      .rule = name_rule_domain, .help = "where the step's command goes" },
     { "command-steps.<s>.command-type", KEY_TEXT, IN_STEP(command_type), .without = "the code's",
-      .rule = rule_command_type, .help = "and its type" },
+      .rule = name_rule_type, .help = "and its type" },
     { "command-steps.<s>.timeout", KEY_DURATION, IN_STEP(timeout), .min = 1, .max = 24 * HOURS,
       .without = "the code's, else the domain's", .whole_seconds = true,
       .help = "of one run of its handler; by default the code's, else the domain's" },
@@ -170,7 +171,7 @@ const size_t n_config_keys = sizeof config_keys / sizeof *config_keys;
 const config_section config_sections[] = {
     { .name = "database" },
     { .name = "features" },
-    { "domains", ITEMS(config_domain, domains), .name_rule = rule_domain },
+    { "domains", ITEMS(config_domain, domains), .name_rule = name_rule_domain },
     { "command-steps", ITEMS(config_step, steps), .name_rule = rule_item_name },
     { "processes", ITEMS(config_process, processes), .name_rule = rule_item_name },
     { "handlers", ITEMS(config_set_value, set_values), .name_rule = rule_set_setting,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "fail.h"
+#include "name_rules.h"
 #include "set_check.h"
 
 struct cb_set {
@@ -47,7 +48,7 @@ static void add_name(set_names *sets, const char *file)
     if (length == 0 || length >= sizeof name || strcmp(ending, ".so") != 0)
         return;
     memcpy(name, file, length);
-    if (!set_is_name(name))
+    if (name_rule_set(name))
         return;
     if (sets->n == MOST_NAMES)
         sets->more = true;
@@ -188,10 +189,9 @@ bool cb_set_inspect(const char *dir, const char *name, cb_set **ret, cb_error *e
 {
     if (!dir || !*dir)
         return cb_fail(e, CB_MISUSE, "no folder of handler sets: set worker.modules-dir");
-    if (!name || !set_is_name(name))
-        return cb_fail(e, CB_MISUSE,
-                       "invalid handler set name '%.60s': a-z first, then a-z, 0-9 and _",
-                       name ? name : "");
+    if (name_rule_set(name))
+        return cb_fail(e, CB_MISUSE, "invalid handler set name '%.60s'; %s", name ? name : "",
+                       name_rule_set(name));
     OWNED(cb_set) set = calloc(1, sizeof *set);
     if (!set || !name_file(set, dir, name))
         return fail_memory(e);

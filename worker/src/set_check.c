@@ -6,16 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    LONGEST_NAME = 47
-};
-
-bool set_is_name(const char *name)
-{
-    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-    return name[0] >= 'a' && name[0] <= 'z' && name[length] == '\0' && length <= LONGEST_NAME;
-}
+#include "name_rules.h"
 
 /* Of "0.1.2" the part within which sets need no rebuild: "0.1". */
 static int compatible_length(const char *version)
@@ -39,11 +30,9 @@ static bool check_abi(const cb_module *m, const char *place, cb_error *e)
 
 static bool check_name(const cb_module *m, const char *place, const char *name, cb_error *e)
 {
-    if (!m->name || !set_is_name(m->name))
-        return cb_fail(e, CB_MISUSE,
-                       "%.300s calls itself '%.60s': a set's name is a-z first, then a-z, 0-9 "
-                       "and _, at most %d characters",
-                       place, m->name ? m->name : "", LONGEST_NAME);
+    if (name_rule_set(m->name))
+        return cb_fail(e, CB_MISUSE, "%.300s calls itself '%.60s'; %s", place,
+                       m->name ? m->name : "", name_rule_set(m->name));
     if (name && strcmp(m->name, name) != 0)
         return cb_fail(e, CB_MISUSE,
                        "%.300s calls itself '%s': rename the file to %s.so or say CB_MODULE(%s, …)",
