@@ -37,9 +37,9 @@ Test(fields_check, what_is_wrong_is_said)
                    CB_FIELD_AS(thing, small, CB_INT32, "number"));
     expect_unsound("one member", CB_FIELD(thing, text, CB_TEXT),
                    CB_FIELD_AS(thing, text, CB_TEXT, "again"));
-    expect_unsound("needs names", CB_FIELD(thing, small, CB_ENUM));
-    expect_unsound("needs names", CB_FIELD_ENUM(thing, small, none));
-    expect_unsound("needs names", CB_FIELD_ENUM(thing, small, twice));
+    expect_unsound("needs distinct names", CB_FIELD(thing, small, CB_ENUM));
+    expect_unsound("needs distinct names", CB_FIELD_ENUM(thing, small, none));
+    expect_unsound("needs distinct names", CB_FIELD_ENUM(thing, small, twice));
     expect_unsound("type that does not exist", CB_FIELD(thing, number, (cb_field_type)99));
     expect_unsound(
         "outside",

@@ -89,9 +89,9 @@ Test(manager_types, a_manager_lacks_nothing)
 Test(manager_types, names_are_valid_and_unique)
 {
     steps[SHIP].name = NULL;
-    expect_refused("step 4, '', of process type 'Order' has no name");
+    expect_refused("step 4, '', of process type 'Order' has an invalid name");
     steps[SHIP].name = "ship#2";
-    expect_refused("has no name");
+    expect_refused("has an invalid name");
     steps[SHIP].name = "create_state";
     expect_refused("reserved for the record of create_state");
     steps[SHIP].name = "charge";
