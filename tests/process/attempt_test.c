@@ -363,7 +363,7 @@ Test(attempt, a_crash_counts_as_one) /* STP.9 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "was started 3 times", id);
+    expect_message(&s, "started 3 times", id);
     cr_expect_eq(step.ran, 3);
     stage_close(&s);
 }

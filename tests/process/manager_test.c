@@ -155,8 +155,8 @@ Test(manager, a_request_that_is_refused_and_a_step_that_there_is_not_wait_for_a_
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", lost);
     expect_value(s.rig.sql, "t",
-                 "SELECT error_message LIKE '%step 7, which does not exist%' FROM commandbus.process WHERE "
-                 "process_id = $1",
+                 "SELECT error_message LIKE '%leads to step 7,%' FROM commandbus.process "
+                 "WHERE process_id = $1",
                  lost.text);
 
     order_plays.first = 0;
