@@ -42,8 +42,8 @@ test_replies_for_nobody_are_kept_for_the_grace_and_then_archived_and_others_go_b
     status_is "$others" COMPLETED 4
     same "$(sql "SELECT $in_queue || ' ' || $dead")" '3 8' 'kept, and dead'
     wait_until "$in_queue = 0 AND $dead = 11" 10
-    same "$(sql "SELECT min(at) - '$began'::timestamptz BETWEEN interval '4.9 s' AND interval '7 s' FROM commandbus.audit
-                 WHERE event_type = 'REPLY_DEAD_LETTERED' AND details ->> 'reason' NOT LIKE '%no reply%'")" t 'after the grace'
+    same "$(sql "SELECT min(at) - '$began'::timestamptz > interval '4.9 s' FROM commandbus.audit
+                 WHERE event_type = 'REPLY_DEAD_LETTERED' AND details ->> 'reason' NOT LIKE '%not a reply%'")" t 'after the grace'
     same "$(sql "SELECT count(*) FROM pgmq.a_payments__replies")" 11 'archived'
     same "$(sql "SELECT string_agg(DISTINCT details ->> 'reason', ', ' ORDER BY details ->> 'reason') FROM commandbus.audit
                  WHERE event_type = 'REPLY_DEAD_LETTERED'")" \
