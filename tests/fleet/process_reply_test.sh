@@ -19,7 +19,7 @@ dead="(SELECT count(*) FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETT
 test_replies_for_nobody_are_kept_for_the_grace_and_then_archived_and_others_go_by_them() {
     local poison
     stage_flows
-    start_ready a --set worker.reply-grace=5s
+    start_ready a --set worker.reply-grace=12s
     known=$(start Five "$(noted)")
     status_is "$known" COMPLETED
     bookings=$(sql "SELECT command_id FROM commandbus.command_metadata WHERE command_type = 'BookFx'")
@@ -41,8 +41,8 @@ test_replies_for_nobody_are_kept_for_the_grace_and_then_archived_and_others_go_b
     others=$(start Five "$(noted)")         # goes through all the same
     status_is "$others" COMPLETED 4
     same "$(sql "SELECT $in_queue || ' ' || $dead")" '3 8' 'kept, and dead'
-    wait_until "$in_queue = 0 AND $dead = 11" 10
-    same "$(sql "SELECT min(at) - '$began'::timestamptz > interval '4.9 s' FROM commandbus.audit
+    wait_until "$in_queue = 0 AND $dead = 11" 30
+    same "$(sql "SELECT min(at) - '$began'::timestamptz > interval '11.9 s' FROM commandbus.audit
                  WHERE event_type = 'REPLY_DEAD_LETTERED' AND details ->> 'reason' NOT LIKE '%not a reply%'")" t 'after the grace'
     same "$(sql "SELECT count(*) FROM pgmq.a_payments__replies")" 11 'archived'
     same "$(sql "SELECT string_agg(DISTINCT details ->> 'reason', ', ' ORDER BY details ->> 'reason') FROM commandbus.audit
