@@ -80,7 +80,7 @@ typedef enum {
     CB_RECORD_OWES,
     CB_RECORD_COMMAND_STATUS, /* of a WAITING record: the command's own status now, else null */
     CB_RECORD_SINCE_MS,       /* moment from which a WAITING record has waited, else 0 */
-    CB_RECORD_IN_DOUBT,       /* of a step: an attempt may have succeeded, and none has for certain */
+    CB_RECORD_IN_DOUBT,       /* of a step: an attempt may have succeeded, none is known to have */
     CB_RECORD_COLUMNS,
 } cb_record_column;
 
