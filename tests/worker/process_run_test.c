@@ -144,6 +144,7 @@ Test(process_run, a_timer_fires_within_a_second_though_nobody_polls)
                             id.text, NULL);
     cr_expect(atof(late) >= 0 && atof(late) <= test_slowness(), "%s s late", late);
     free(late);
+    await(embed_told("process.parked") == 1); /* told once it is durable */
     cr_expect_str_eq(embed_told_code("process.parked"), "WAIT_TIMEOUT");
 }
 
@@ -170,5 +171,5 @@ Test(process_run, a_step_that_fails_comes_again_by_its_timer)
     cb_uuid id = trip_start("Stubborn");
 
     await_process(id, "COMPLETED");
-    cr_expect_eq(embed_told("process.retries"), 2);
+    await(embed_told("process.retries") == 2);
 }
