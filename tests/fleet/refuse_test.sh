@@ -126,7 +126,7 @@ test_more_slots_than_the_machine_can_give_are_refused_with_2() {
     work_there_is
     (
         ulimit -v 1000000
-        refused 2 'gave [0-9]+ of 10000 slots.*concurrent-messages' --set domains.$domain.concurrent-messages=10000
+        refused 2 'only [0-9]+ of 10000 slots.*concurrent-messages' --set domains.$domain.concurrent-messages=10000
     )
 }
 
