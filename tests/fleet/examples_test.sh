@@ -87,6 +87,7 @@ comes_of() {
 # A live picture has no end of its own: here after its first block. (What runs in the background does not hear SIGINT.)
 run_example() {
     if [[ $1 == 'commandbus top' ]]; then
+        rm -f out # of the example before: a signal to a shell that is not yet this program is lost
         $1 >out 2>err &
         local top=$!
         await_file out
