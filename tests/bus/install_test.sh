@@ -43,9 +43,10 @@ by_pkg_config() {
 }
 # only_cb_symbols_are_exported LIBRARY ONE_OF_THEM
 only_cb_symbols_are_exported() {
-    nm -D --defined-only "$1" >"$work/symbols" &&
-        grep -q " $2\$" "$work/symbols" &&
-        ! awk '{ print $NF }' "$work/symbols" | grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)'
+    # Without their versions, which are symbols of type A.
+    nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $NF); print $NF }' >"$work/symbols" &&
+        grep -qx "$2" "$work/symbols" &&
+        ! grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)' "$work/symbols"
 }
 
 no_product_has_the_kit() {
