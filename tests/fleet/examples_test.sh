@@ -34,14 +34,15 @@ make_world() {
     done
 }
 
-# Nothing has the id any more.
+# Nothing has the id any more. The process is locked first, as the engine does.
 forget() {
-    sql "DELETE FROM commandbus.command_metadata WHERE '$id' IN (command_id, process_id);
+    sql "SELECT FROM commandbus.process WHERE process_id = '$id' FOR UPDATE;
+         DELETE FROM commandbus.command_metadata WHERE '$id' IN (command_id, process_id);
          DELETE FROM commandbus.process_inbox WHERE process_id = '$id';
          DELETE FROM commandbus.process_history WHERE process_id = '$id';
          DELETE FROM commandbus.process WHERE process_id = '$id';
          DELETE FROM payments.pending_approval WHERE process_id = '$id';
-         DELETE FROM payments.payment WHERE process_id = '$id'"
+         DELETE FROM payments.payment WHERE process_id = '$id'" >/dev/null
 }
 command_in_tsq() {
     forget

@@ -6,10 +6,10 @@
 # shellcheck source=tests/fleet/flows.sh
 . "$(dirname "$0")/flows.sh"
 
-# dies_once NAME: its process kills it; another worker takes its place.
+# dies_once NAME: its process kills it; another worker takes its place, with leases that do not run out on a busy machine.
 dies_once() {
     wait_exit "$1" 137
-    start_ready again
+    start_ready again --set domains.payments.visibility-timeout=20s
 }
 
 # RL.2

@@ -109,19 +109,31 @@ Test(process_run, what_a_newer_version_wrote_is_left_to_newer_workers)
 }
 
 /* STP.11, STP.15: a response wakes it, and so does the clock. */
-static cb_flow wait_execute(cb_process *p, void *state)
+static cb_flow wait_and_leave(cb_process *p, int64_t timeout_ms)
 {
-    (void)state;
-    CB_DO(cb_wait(p, "signal", trip_may_go, .timeout_ms = 600));
+    CB_DO(cb_wait(p, "signal", trip_may_go, .timeout_ms = timeout_ms));
     CB_DO(cb_step(p, "leave", trip_step, .local = true));
     return CB_DONE;
 }
+
+static cb_flow wait_execute(cb_process *p, void *state)
+{
+    (void)state;
+    return wait_and_leave(p, 600);
+}
 TRIP_TYPE(Wait, wait_execute, .version = 1);
+
+static cb_flow patient_execute(cb_process *p, void *state)
+{
+    (void)state;
+    return wait_and_leave(p, CB_MINUTES(60));
+}
+TRIP_TYPE(Patient, patient_execute, .version = 1);
 
 Test(process_run, a_response_goes_on_with_a_process_that_waits)
 {
-    embed_start(PROCESSES(&Wait), .domain.poll_interval_seconds = 3600);
-    cb_uuid id = trip_start("Wait");
+    embed_start(PROCESSES(&Patient), .domain.poll_interval_seconds = 3600);
+    cb_uuid id = trip_start("Patient");
     await_process(id, "WAITING_FOR_ASYNC");
 
     test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
