@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "context.h"
+#include "defaults.h"
 #include "json.h"
 
 #include <json-c/json_tokener.h>
 
-static const size_t default_result_limit = 1024 * 1024;
+static const size_t default_result_limit = (size_t)DEFAULT_PAYLOAD_MIB << 20;
 /* What the data of one command may take when it is read: with ten or fifteen slots the smallest worker we
  * ship (256 MiB) survives it. Text of 1 MiB takes some megabytes, unless it is made of tiny values. */
 static const size_t data_memory = (size_t)16 << 20;
