@@ -40,7 +40,7 @@ static cb_outcome parse_data(cb_context *ctx)
         json_tokener_free(tokener);
     }
     if (!ctx->data) /* Nothing is wrong with the text: no memory. */
-        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "there is no memory for the data");
+        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "out of memory for the data");
     return CB_SUCCESS;
 }
 
