@@ -74,7 +74,7 @@ const char *context_result_text(cb_context *ctx, size_t limit)
     const char *text = json_object_to_json_string_length(
         ctx->result, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &length);
     if (!text)
-        return refuse(ctx, "there is no memory for its text", limit);
+        return refuse(ctx, "out of memory for its text", limit);
     if (length > limit)
         return refuse(ctx, "it is too large", limit);
     if (strlen(text) != length)

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "context.h"
+#include "defaults.h"
 #include "json.h"
 
 #include <json-c/json_tokener.h>
 
-static const size_t default_result_limit = 1024 * 1024;
+static const size_t default_result_limit = (size_t)DEFAULT_PAYLOAD_MIB << 20;
 /* What the data of one command may take when it is read: with ten or fifteen slots the smallest worker we
  * ship (256 MiB) survives it. Text of 1 MiB takes some megabytes, unless it is made of tiny values. */
 static const size_t data_memory = (size_t)16 << 20;
@@ -39,7 +40,7 @@ static cb_outcome parse_data(cb_context *ctx)
         json_tokener_free(tokener);
     }
     if (!ctx->data) /* Nothing is wrong with the text: no memory. */
-        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "there is no memory for the data");
+        return context_say(ctx, CB_TRANSIENT, "INTERNAL_ERROR", "out of memory for the data");
     return CB_SUCCESS;
 }
 

@@ -175,7 +175,7 @@ static bool scan_member(scanner *s)
         return false;
     if (!json_keys_add(&s->keys, key)) {
         s->no_memory = true;
-        return wrong(s, "no memory");
+        return wrong(s, "out of memory");
     }
     skip_space(s);
     if (*s->at != ':')

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cb_sql.h"
+#include "defaults.h"
 #include "fail.h"
 #include "pipeline.h"
 #include "process_rows.h"
@@ -48,7 +49,8 @@ static void add_replies(look_call *call, const cb_process_claim_options *o, cons
     params_text(&s->p, queue);
     params_text(&s->p, o->worker);
     params_int(&s->p, o->most_replies ? o->most_replies : 100);
-    params_seconds(&s->p, o->reply_grace_seconds ? o->reply_grace_seconds : 60);
+    params_seconds(&s->p,
+                   o->reply_grace_seconds ? o->reply_grace_seconds : DEFAULT_REPLY_GRACE_SECONDS);
     call->n_replies++;
 }
 
@@ -61,7 +63,7 @@ static void add_claim(look_call *call, const cb_process_claim_options *o, int qu
     params_array(&s->p, &call->types);
     params_array(&s->p, &call->versions);
     params_int(&s->p, quantity);
-    params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : 30);
+    params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : DEFAULT_VISIBILITY_SECONDS);
     params_int(&s->p, o->claim_bytes ? o->claim_bytes : default_claim_bytes);
     call->claim = s;
 }
@@ -73,7 +75,7 @@ static void add_timer(look_call *call, const cb_process_claim_options *o)
     s->sql = cb_sql_next_process_wake;
     params_array(&s->p, &call->types);
     params_array(&s->p, &call->versions);
-    params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : 30);
+    params_seconds(&s->p, o->vt_seconds ? o->vt_seconds : DEFAULT_VISIBILITY_SECONDS);
     call->timer = s;
 }
 
@@ -148,7 +150,8 @@ bool cb_process_deliver_former(cb_db *db, const cb_process_claim_options *option
         return false;
     params_text(&p, options->worker);
     params_array(&p, &types);
-    params_seconds(&p, options->reply_grace_seconds ? options->reply_grace_seconds : 60);
+    params_seconds(&p, options->reply_grace_seconds ? options->reply_grace_seconds
+                                                    : DEFAULT_REPLY_GRACE_SECONDS);
     if (!db_run(db, cb_sql_deliver_former_replies, &p, DB_TEXT, &result, e))
         return false;
     *delivered = count_at(result, 0);

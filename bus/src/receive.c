@@ -8,6 +8,7 @@
 #include "cb_sql.h"
 #include "claim.h"
 #include "db.h"
+#include "defaults.h"
 #include "fail.h"
 #include "uuid_bytes.h"
 #include "wire.h"
@@ -77,11 +78,11 @@ bool cb_receiver_open(const char *domain, const cb_receive_options *options, cb_
     r->options = *options;
     r->options.worker = NULL;
     if (r->options.vt_seconds == 0)
-        r->options.vt_seconds = 30;
+        r->options.vt_seconds = DEFAULT_VISIBILITY_SECONDS;
     if (r->options.default_max_attempts == 0)
-        r->options.default_max_attempts = 3;
+        r->options.default_max_attempts = DEFAULT_MAX_ATTEMPTS;
     if (r->options.default_timeout_seconds == 0)
-        r->options.default_timeout_seconds = 30;
+        r->options.default_timeout_seconds = DEFAULT_HANDLER_TIMEOUT_SECONDS;
     cb_receiver_claim_bytes(r, options->claim_bytes);
     r->after = from_the_start;
     r->domain = strdup(domain);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fail.h"
 #include "routes.h"
 
 #define MOST_CONNECTIONS  1000u
@@ -137,7 +138,7 @@ bool http_start(simulator *s, const char *bind_to, int port, http **ret, cb_erro
     int fd = -1;
 
     if (!h)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     h->simulator = s;
     if (!listen_on(bind_to, port, &fd, &h->port, e)) {
         free(h);

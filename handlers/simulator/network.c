@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fail.h"
 #include "pause.h"
 
 enum {
@@ -251,7 +252,7 @@ bool network_start(const network_options *options, network **ret, cb_error *e)
     pthread_condattr_t monotonic;
 
     if (!n)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     n->o = *options;
     pthread_mutex_init(&n->lock, NULL);
     pthread_condattr_init(&monotonic);

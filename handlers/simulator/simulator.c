@@ -1,6 +1,8 @@
 /* Putting the simulator together. */
 #include "simulator.h"
 
+#include "fail.h"
+
 const char *const api_names[APIS] = { "fx", "risk", "gateway" };
 
 static const place place_of_api[APIS] = { PLACE_FX, PLACE_RISK, PLACE_GATEWAY };
@@ -18,7 +20,7 @@ bool simulator_open(simulator *s, const simulator_options *o, cb_error *e)
         s->places.of[place_of_api[i]].capacity = o->capacity[i];
     }
     if (!made)
-        return cb_fail(e, CB_MEMORY, "out of memory");
+        return fail_memory(e);
     if (o->chaos && !o->database_url)
         return cb_fail(e, CB_MISUSE,
                        "--chaos has pending outcomes, which need a database: say "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail.h"
 #include "json_build.h"
 #include "process_run.h"
 
@@ -34,7 +35,7 @@ static json_object *build(cb_process *p, int step, cb_error *e)
         return json_object_new_object();
     void *request = cb_fields_new(fields);
     if (!request)
-        cb_fail(e, CB_MEMORY, "out of memory");
+        fail_memory(e);
     else if (manager_of(p)->build_command(step, p->state.now, request) &&
              cb_fields_valid(fields, request, e))
         data = cb_fields_write(fields, request);
@@ -54,7 +55,7 @@ static void *read_reply(const cb_fields *fields, json_object *from, cb_error *e)
     }
     reply = cb_fields_new(fields);
     if (!reply) {
-        cb_fail(e, CB_MEMORY, "out of memory");
+        fail_memory(e);
         return NULL;
     }
     if (!from || cb_fields_read(fields, reply, from, NULL, e))

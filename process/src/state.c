@@ -4,6 +4,7 @@
 
 #include <json-c/json.h>
 
+#include "fail.h"
 #include "fields_types.h"
 #include "process_run.h"
 
@@ -90,8 +91,7 @@ bool state_override(cb_process *p, json_object *overrides, cb_error *e)
             json_object_object_add(p->state.unknown, key, json_object_get(value));
     }
     p->state.changed = true;
-    return cb_fields_copy(fields, p->state.recorded, p->state.now) ||
-           cb_fail(e, CB_MEMORY, "out of memory");
+    return cb_fields_copy(fields, p->state.recorded, p->state.now) || fail_memory(e);
 }
 
 json_object *state_take_changes(cb_process *p)

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t default_wait_timeout_ms = CB_HOURS(1);
+#include "defaults.h"
+
+static const int64_t default_wait_timeout_ms = CB_HOURS(DEFAULT_WAIT_TIMEOUT_HOURS);
 
 /* ---- which responses a type takes, for the database to refuse others ---- */
 

@@ -72,8 +72,27 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
                  id);
 }
 
+/* WRK.1: as an embedded worker has it that is told nothing. */
+Test(retry, it_waits_10_60_and_300_seconds_when_nobody_says_otherwise)
+{
+    static const char *const attempts[] = { "1", "2", "3", "4" };
+    static const char *const seconds[] = { "10", "60", "300", "300" };
+    const cb_handler fails[] = { { "Test", fail_always } };
+    const cb_module *set = embed_set("test", fails, 1);
+    cb_worker_domain_options domain = {
+        .domain = "fx", .sets = &set, .n_sets = 1, .poll_interval_seconds = 0.1
+    };
+    cb_uuid id = test_send_one(here.db, .max_attempts = 9);
+    embed_start(.worker.domains = &domain, .worker.n_domains = 1);
+
+    for (size_t i = 0; i < CB_COUNT(seconds); i++) {
+        expect_delay(id, attempts[i], seconds[i]);
+        make_due();
+    }
+}
+
 /* WRK.1 */
-Test(retry, without_a_schedule_it_waits_30_seconds_each_time)
+Test(retry, by_an_empty_schedule_it_waits_30_seconds_each_time)
 {
     const double none[] = { 0 };
     cb_uuid id = test_send_one(here.db, .max_attempts = 3);

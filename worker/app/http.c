@@ -253,7 +253,7 @@ static bool start_adopt(http_door *d, int fd, cb_error *e)
     if (d->daemon)
         return true;
     close(fd);
-    return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: no thread or no memory");
+    return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: out of threads or memory");
 }
 
 static bool open_door(http_door *d, const http_options *options, const http_port *port, cb_error *e)

@@ -330,7 +330,7 @@ bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_err
         g->free_guests = &g->guests[i];
     }
     if (!g->guests || !g->counts || !start_thread(g))
-        return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: no thread or no memory");
+        return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: out of threads or memory");
     *ret = http_guard_take(&g);
     return true;
 }

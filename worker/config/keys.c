@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "defaults.h"
 #include "keys_rules.h"
 #include "name_rules.h"
 
@@ -13,6 +14,9 @@
 #define IN_PROCESS(member) .offset = offsetof(config_process, member)
 
 #define IN_SET(member) .offset = offsetof(config_set_value, member)
+
+#define TEXT_OF(name)    DEFAULT_TEXT(DEFAULT_##name)
+#define SECONDS_OF(name) DEFAULT_TEXT(DEFAULT_##name##_SECONDS) "s"
 
 #define MINUTES     60.0
 #define HOURS       3600.0
@@ -48,8 +52,8 @@ const config_key config_keys[] = {
     { "domains.<d>.enabled", KEY_BOOL, IN_DOMAIN(enabled), .initial = "true",
       .help = "serve this domain" },
     { "domains.<d>.concurrent-messages", KEY_INTEGER, IN_DOMAIN(concurrent_messages),
-      .initial = "5", .fallback = "worker.defaults.concurrent-messages", .min = 1,
-      .max = SLOTS_LIMIT, .help = "handlers at a time in this instance" },
+      .initial = TEXT_OF(CONCURRENT_MESSAGES), .fallback = "worker.defaults.concurrent-messages",
+      .min = 1, .max = SLOTS_LIMIT, .help = "handlers at a time in this instance" },
     { "domains.<d>.concurrent-processes", KEY_INTEGER, IN_DOMAIN(concurrent_processes),
       .initial = "0", .max = SLOTS_LIMIT,
       .help = "processes at a time; 0: as many as concurrent-messages" },
@@ -58,22 +62,23 @@ const config_key config_keys[] = {
     { "domains.<d>.prefetch", KEY_INTEGER, IN_DOMAIN(prefetch), .initial = "0", .max = SLOTS_LIMIT,
       .help = "commands claimed beyond the free slots" },
     { "domains.<d>.visibility-timeout", KEY_DURATION, IN_DOMAIN(visibility_timeout),
-      .initial = "30s", .fallback = "worker.defaults.visibility-timeout", .min = 1,
+      .initial = SECONDS_OF(VISIBILITY), .fallback = "worker.defaults.visibility-timeout", .min = 1,
       .max = 24 * HOURS, .help = "lease of a claimed command, renewed while it runs" },
-    { "domains.<d>.poll-interval", KEY_DURATION, IN_DOMAIN(poll_interval), .initial = "1s",
-      .fallback = "worker.defaults.poll-interval", .min = 0.01, .max = 1 * HOURS,
-      .help = "longest pause between two looks at the queue" },
+    { "domains.<d>.poll-interval", KEY_DURATION, IN_DOMAIN(poll_interval),
+      .initial = SECONDS_OF(POLL), .fallback = "worker.defaults.poll-interval", .min = 0.01,
+      .max = 1 * HOURS, .help = "longest pause between two looks at the queue" },
     { "domains.<d>.use-notify", KEY_BOOL, IN_DOMAIN(use_notify), .initial = "true",
       .fallback = "worker.defaults.use-notify", .help = "be woken by NOTIFY; false: poll only" },
-    { "domains.<d>.handler-timeout", KEY_DURATION, IN_DOMAIN(handler_timeout), .initial = "30s",
-      .min = 1, .max = 24 * HOURS, .whole_seconds = true,
+    { "domains.<d>.handler-timeout", KEY_DURATION, IN_DOMAIN(handler_timeout),
+      .initial = SECONDS_OF(HANDLER_TIMEOUT), .min = 1, .max = 24 * HOURS, .whole_seconds = true,
       .help = "of commands that bring none; at most visibility-timeout" },
     { "domains.<d>.retry-backoff", KEY_DURATIONS, IN_DOMAIN(retry_backoff),
-      .count = offsetof(config_domain, n_retry_backoff), .initial = "10, 60, 300",
+      .count = offsetof(config_domain, n_retry_backoff), .initial = TEXT_OF(RETRY_BACKOFF),
       .bare_seconds = true, .max = 30 * DAYS,
       .help = "wait after attempt 1, 2, ...; the last repeats" },
-    { "domains.<d>.max-attempts", KEY_INTEGER, IN_DOMAIN(max_attempts), .initial = "3", .min = 1,
-      .max = 1000, .help = "of commands that bring none" },
+    { "domains.<d>.max-attempts", KEY_INTEGER, IN_DOMAIN(max_attempts),
+      .initial = TEXT_OF(MAX_ATTEMPTS), .min = 1, .max = 1000,
+      .help = "of commands that bring none" },
     { "domains.<d>.handlers", KEY_NAMES, IN_DOMAIN(handlers),
       .count = offsetof(config_domain, n_handlers), .without = "the domain's name",
       .rule = name_rule_set, .help = "handler sets; by default the one of the domain's name" },
@@ -111,23 +116,25 @@ const config_key config_keys[] = {
       .help = "folder of the handler sets; by default the installation's" },
     { "worker.shutdown-timeout", KEY_DURATION, TOP(shutdown_timeout), .initial = "30s",
       .max = 24 * HOURS, .help = "longest drain after SIGTERM" },
-    { "worker.kill-grace", KEY_DURATION, TOP(kill_grace), .initial = "30s", .max = 24 * HOURS,
-      .help = "a handler this long over its timeout ends the worker" },
-    { "worker.unknown-type-grace", KEY_DURATION, TOP(unknown_type_grace), .initial = "10m",
-      .max = 30 * DAYS, .help = "wait for a worker that knows a command's type" },
-    { "worker.reply-grace", KEY_DURATION, TOP(reply_grace), .initial = "60s", .max = 30 * DAYS,
-      .help = "wait for the process that a reply is for" },
+    { "worker.kill-grace", KEY_DURATION, TOP(kill_grace), .initial = SECONDS_OF(KILL_GRACE),
+      .max = 24 * HOURS, .help = "a handler this long over its timeout ends the worker" },
+    { "worker.unknown-type-grace", KEY_DURATION, TOP(unknown_type_grace),
+      .initial = DEFAULT_TEXT(DEFAULT_UNKNOWN_TYPE_GRACE_MINUTES) "m", .max = 30 * DAYS,
+      .help = "wait for a worker that knows a command's type" },
+    { "worker.reply-grace", KEY_DURATION, TOP(reply_grace), .initial = SECONDS_OF(REPLY_GRACE),
+      .max = 30 * DAYS, .help = "wait for the process that a reply is for" },
 
     { "worker.defaults.concurrent-messages", KEY_INTEGER, TOP(defaults.concurrent_messages),
-      .initial = "5", .min = 1, .max = SLOTS_LIMIT, .help = "of domains that say none" },
+      .initial = TEXT_OF(CONCURRENT_MESSAGES), .min = 1, .max = SLOTS_LIMIT,
+      .help = "of domains that say none" },
     { "worker.defaults.visibility-timeout", KEY_DURATION, TOP(defaults.visibility_timeout),
-      .initial = "30s", .min = 1, .max = 24 * HOURS, .help = "likewise" },
-    { "worker.defaults.poll-interval", KEY_DURATION, TOP(defaults.poll_interval), .initial = "1s",
-      .min = 0.01, .max = 1 * HOURS, .help = "likewise" },
+      .initial = SECONDS_OF(VISIBILITY), .min = 1, .max = 24 * HOURS, .help = "likewise" },
+    { "worker.defaults.poll-interval", KEY_DURATION, TOP(defaults.poll_interval),
+      .initial = SECONDS_OF(POLL), .min = 0.01, .max = 1 * HOURS, .help = "likewise" },
     { "worker.defaults.use-notify", KEY_BOOL, TOP(defaults.use_notify), .initial = "true",
       .help = "likewise" },
     { "worker.defaults.default-wait-timeout", KEY_DURATION, TOP(default_wait_timeout), .min = 0.001,
-      .max = TEN_YEARS, .without = "1h; of a manager none",
+      .max = TEN_YEARS, .without = DEFAULT_TEXT(DEFAULT_WAIT_TIMEOUT_HOURS) "h; of a manager none",
       .help = "of process types that say none, in a file or in their code" },
 
     { "http.bind", KEY_TEXT, TOP(http_bind), .initial = "127.0.0.1", .rule = rule_present,
@@ -150,8 +157,9 @@ const config_key config_keys[] = {
     { "log.format", KEY_CHOICE, TOP(log_format), .initial = "logfmt", .choices = formats,
       .help = "logfmt or json" },
 
-    { "limits.payload", KEY_SIZE, TOP(payload_limit), .initial = "1MiB", .min = 1024,
-      .max = 64.0 * 1024 * 1024, .help = "largest result of a handler" },
+    { "limits.payload", KEY_SIZE, TOP(payload_limit),
+      .initial = DEFAULT_TEXT(DEFAULT_PAYLOAD_MIB) "MiB", .min = 1024, .max = 64.0 * 1024 * 1024,
+      .help = "largest result of a handler" },
 
     { "retention.commands", KEY_DURATION, TOP(keep_commands), .initial = "30d", .max = TEN_YEARS,
       .help = "finished commands; 0: keep for ever" },

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "clock.h"
+#include "defaults.h"
 #include "engine.h"
 #include "fail.h"
 
-static const double default_backoff_seconds = 30;
+static const double default_backoff[] = { DEFAULT_RETRY_BACKOFF };
 /* A day: what the database grants at most, and what a sender may ask for as a timeout. */
 static const double longest_lease = 86400;
 
@@ -33,26 +34,29 @@ static int default_timeout(const lane *l, const cb_worker_domain_options *o)
     int seconds = o->handler_timeout_seconds;
 
     if (seconds == 0)
-        seconds = l->vt_seconds < 30 ? (int)l->vt_seconds : 30;
+        seconds = l->vt_seconds < DEFAULT_HANDLER_TIMEOUT_SECONDS ? (int)l->vt_seconds
+                                                                  : DEFAULT_HANDLER_TIMEOUT_SECONDS;
     return seconds < 1 ? 1 : seconds;
 }
 
 static bool copy_settings(command_lane *l, const cb_worker_domain_options *o, cb_error *e)
 {
     l->fleet_limit = o->fleet_limit ? *o->fleet_limit : -1;
-    l->n_backoff = o->n_retry_backoff;
+    const double *backoff = o->retry_backoff ? o->retry_backoff : default_backoff;
+
+    l->n_backoff = o->retry_backoff ? o->n_retry_backoff : CB_COUNT(default_backoff);
     l->backoff = calloc(l->n_backoff + 1, sizeof *l->backoff);
     if (!l->backoff || asprintf(&l->queue, "%s__commands", o->domain) < 0)
         return fail_memory(e);
     if (l->n_backoff)
-        memcpy(l->backoff, o->retry_backoff, l->n_backoff * sizeof *l->backoff);
+        memcpy(l->backoff, backoff, l->n_backoff * sizeof *l->backoff);
     return true;
 }
 
 bool command_lane_init(command_lane *l, cb_worker *w, size_t index,
                        const cb_worker_domain_options *o, cb_error *e)
 {
-    int slots = o->concurrent_messages ? o->concurrent_messages : 5;
+    int slots = o->concurrent_messages ? o->concurrent_messages : DEFAULT_CONCURRENT_MESSAGES;
 
     lane_init(&l->lane, w, &command_ops, index, o);
     if (!check_settings(&l->lane, o, e) || !copy_settings(l, o, e) ||
@@ -63,7 +67,8 @@ bool command_lane_init(command_lane *l, cb_worker *w, size_t index,
     l->lane.claiming.sleep.n_queues = l->lane.first_reply = w->no_commands ? 0 : 1;
     cb_receive_options receive = { .worker = w->id,
                                    .vt_seconds = l->lane.vt_seconds,
-                                   .default_max_attempts = o->max_attempts ? o->max_attempts : 3,
+                                   .default_max_attempts =
+                                       o->max_attempts ? o->max_attempts : DEFAULT_MAX_ATTEMPTS,
                                    .default_timeout_seconds = default_timeout(&l->lane, o) };
     return cb_receiver_open(l->lane.name, &receive, &l->receiver, e) &&
            registry_init(&l->handlers, l->lane.name, o->sets, o->n_sets, e);
@@ -81,7 +86,7 @@ void command_lane_done(command_lane *l)
 double command_backoff(const command_lane *l, int attempt)
 {
     if (l->n_backoff == 0)
-        return default_backoff_seconds;
+        return DEFAULT_EMPTY_BACKOFF_SECONDS;
     size_t i = attempt > 0 ? (size_t)attempt - 1 : 0;
     return l->backoff[i < l->n_backoff ? i : l->n_backoff - 1];
 }

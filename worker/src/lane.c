@@ -4,10 +4,9 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "defaults.h"
 #include "engine.h"
 #include "fail.h"
-
-static const double default_vt_seconds = 30, default_poll_seconds = 1;
 
 /* ---- jobs ---- */
 
@@ -80,10 +79,10 @@ void lane_init(lane *l, cb_worker *w, const lane_ops *ops, size_t index,
     l->ops = ops;
     l->index = index;
     l->name = w->domains[index].name;
-    l->vt_seconds =
-        o->visibility_timeout_seconds > 0 ? o->visibility_timeout_seconds : default_vt_seconds;
+    l->vt_seconds = o->visibility_timeout_seconds > 0 ? o->visibility_timeout_seconds
+                                                      : DEFAULT_VISIBILITY_SECONDS;
     l->claiming.sleep.poll_seconds =
-        o->poll_interval_seconds > 0 ? o->poll_interval_seconds : default_poll_seconds;
+        o->poll_interval_seconds > 0 ? o->poll_interval_seconds : DEFAULT_POLL_SECONDS;
     l->claiming.sleep.notify = !o->no_notify;
     pthread_mutex_init(&l->mutex, NULL);
     waiting_init(&l->work);

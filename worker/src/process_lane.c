@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "defaults.h"
 #include "engine.h"
 #include "fail.h"
 
@@ -111,7 +112,7 @@ static int count_slots(const process_lane *l, const cb_worker_options *all,
         return 0;
     if (o->concurrent_processes)
         return o->concurrent_processes;
-    return o->concurrent_messages ? o->concurrent_messages : 5;
+    return o->concurrent_messages ? o->concurrent_messages : DEFAULT_CONCURRENT_MESSAGES;
 }
 
 bool process_lane_init(process_lane *l, cb_worker *w, size_t index,

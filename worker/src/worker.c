@@ -8,11 +8,12 @@
 #include <commandbus/version.h>
 
 #include "clock.h"
+#include "defaults.h"
 #include "engine.h"
 #include "fail.h"
 
 static const double default_effect_patience = 300;
-static const size_t default_stack = 256 * 1024, default_result_limit = 1024 * 1024;
+static const size_t default_stack = 256 * 1024;
 
 static bool copy_text(char **to, const char *from)
 {
@@ -57,11 +58,13 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
 
     if (!ok)
         return fail_memory(e);
-    w->kill_grace_seconds = o->kill_grace_seconds > 0 ? o->kill_grace_seconds : 30;
-    w->unknown_grace_seconds =
-        o->unknown_type_grace_seconds > 0 ? o->unknown_type_grace_seconds : 600;
+    w->kill_grace_seconds =
+        o->kill_grace_seconds > 0 ? o->kill_grace_seconds : DEFAULT_KILL_GRACE_SECONDS;
+    w->unknown_grace_seconds = o->unknown_type_grace_seconds > 0
+                                   ? o->unknown_type_grace_seconds
+                                   : 60 * DEFAULT_UNKNOWN_TYPE_GRACE_MINUTES;
     w->effect_patience_seconds = default_effect_patience;
-    w->result_limit = o->result_limit ? o->result_limit : default_result_limit;
+    w->result_limit = o->result_limit ? o->result_limit : (size_t)DEFAULT_PAYLOAD_MIB << 20;
     w->stack_bytes = o->stack_bytes ? o->stack_bytes : default_stack;
     w->no_commands = o->no_commands;
     w->on_event = o->on_event;

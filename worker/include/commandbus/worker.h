@@ -25,8 +25,10 @@ typedef struct {
     bool no_notify;                    /* poll only */
     int handler_timeout_seconds;       /* for commands that bring none [30, at most the lease] */
     int max_attempts;                  /* for commands that bring none [3] */
-    const double *retry_backoff;       /* seconds after attempt 1, 2, …; the last repeats */
-    size_t n_retry_backoff;            /* [none: 30 s each] */
+    /* Seconds after attempt 1, 2, …; the last repeats. NULL: 10, 60, 300; n_retry_backoff is then not
+     * looked at. One without entries: 30 each. */
+    const double *retry_backoff;
+    size_t n_retry_backoff;
 } cb_worker_domain_options;
 
 typedef struct {
