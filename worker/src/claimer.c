@@ -282,8 +282,11 @@ static void claimer_release_unknown(claimer *c, lane *l)
         return;
     if (!l->ops->release_unknown(l, connection_of(c)->db, jobs, n, &released, &e))
         claimer_failed(c, l, &e, "release");
-    if (released > 0)
-        l->ops->tell_released(l, released);
+    if (released > 0) {
+        c->ops->count_released(c->worker->metrics, l->index, released);
+        emit(c->worker, CB_LEVEL_WARN, c->ops->released_event, .domain = l->name,
+             .count = (int64_t)released, .hint = c->ops->released_hint);
+    }
     snapshot_done(jobs, n);
 }
 

@@ -254,15 +254,6 @@ static bool command_release_unknown(lane *l, cb_db *db, job *const *jobs, size_t
     return asked;
 }
 
-static void command_tell_released(const lane *l, size_t released)
-{
-    cb_worker *w = l->worker;
-
-    metrics_released(w->metrics, l->index, released);
-    emit(w, CB_LEVEL_WARN, "lease.released", .domain = l->name, .count = (int64_t)released,
-         .hint = "claimed, but the answer never arrived: given back uncharged");
-}
-
 /* The fleet's limit keeps the place of a silent holder until its lease and one timeout are over. A
  * handler that runs has timed out by then, an outcome takes no place any more; but what has not
  * begun must not begin, though nobody else has claimed it meanwhile: it is given back. */
@@ -277,18 +268,11 @@ static bool command_has_lost_place(const job *j)
            now_ns() - atomic_load(&j->lease_end) > seconds_to_ns(command_of(j)->timeout_seconds);
 }
 
-static void command_renewed(const job *j)
+static void command_tell_lost(const job *j)
 {
-    metrics_renewed(j->lane->worker->metrics, j->lane->index, 1, 0);
-}
-
-static void command_lost(const job *j)
-{
-    cb_worker *w = j->lane->worker;
     const cb_command *command = command_of(j);
 
-    metrics_renewed(w->metrics, j->lane->index, 0, 1);
-    emit(w, CB_LEVEL_WARN, "lease.lost", .domain = j->lane->name,
+    emit(j->lane->worker, CB_LEVEL_WARN, "lease.lost", .domain = j->lane->name,
          .command_id = command->command_id.text, .command_type = command->command_type,
          .lease_no = command->lease_no, .attempt = command->attempt);
 }
@@ -311,7 +295,9 @@ const lane_ops command_ops = {
     .job_make = command_job_make,
     .job_free = command_job_free,
     .release_unknown = command_release_unknown,
-    .tell_released = command_tell_released,
+    .count_released = metrics_released,
+    .released_event = "lease.released",
+    .released_hint = "claimed, but the answer never arrived: given back uncharged",
     .begin = command_job_begin,
     .run = command_job_run,
     .give_back = command_job_give_back,
@@ -320,8 +306,8 @@ const lane_ops command_ops = {
     .tell_overdue = command_job_tell_stuck,
     .extend = command_extend,
     .has_lost_place = command_has_lost_place,
-    .renewed = command_renewed,
-    .lost = command_lost,
+    .count_renewed = metrics_renewed,
+    .tell_lost = command_tell_lost,
     .item_size = sizeof(cb_settlement),
     .item_at = offsetof(command_outcome, settlement),
     .verdict_at = offsetof(cb_settlement, verdict),

@@ -124,7 +124,8 @@ typedef struct lane_ops {
     /* Frees, uncharged, what the database says this worker holds and is not among the jobs. */
     bool (*release_unknown)(lane *l, cb_db *db, job *const *jobs, size_t n, size_t *released,
                             cb_error *e);
-    void (*tell_released)(const lane *l, size_t released);
+    void (*count_released)(metrics *m, size_t domain, size_t released);
+    const char *released_event, *released_hint; /* how that is told */
 
     /* A slot took the job: with the mutex held, which it may give up for a while. May be NULL. */
     void (*begin)(job *j);
@@ -147,8 +148,8 @@ typedef struct lane_ops {
                    cb_lease_state *states, cb_error *e);
     /* Others may have its place though its lease is still there: it must not begin. NULL: never. */
     bool (*has_lost_place)(const job *j);
-    void (*renewed)(const job *j);
-    void (*lost)(const job *j);
+    void (*count_renewed)(metrics *m, size_t domain, size_t extended, size_t lost);
+    void (*tell_lost)(const job *j);
 
     size_t item_size;                  /* of what the database is given to settle, */
     size_t item_at;                    /* where that stands in the outcome, */

@@ -358,27 +358,11 @@ static bool process_release_unknown(lane *base, cb_db *db, job *const *jobs, siz
     return asked;
 }
 
-static void process_tell_released(const lane *l, size_t released)
+static void process_tell_lost(const job *j)
 {
-    cb_worker *w = l->worker;
-
-    metrics_process_released(w->metrics, l->index, released);
-    emit(w, CB_LEVEL_WARN, "process.released", .domain = l->name, .count = (int64_t)released,
-         .hint = "claimed, but not begun here: given back");
-}
-
-static void process_renewed(const job *j)
-{
-    metrics_process_renewed(j->lane->worker->metrics, j->lane->index, 1, 0);
-}
-
-static void process_lost(const job *j)
-{
-    cb_worker *w = j->lane->worker;
     const cb_process_row *row = row_of(j);
 
-    metrics_process_renewed(w->metrics, j->lane->index, 0, 1);
-    emit(w, CB_LEVEL_WARN, "lease.lost", .domain = j->lane->name,
+    emit(j->lane->worker, CB_LEVEL_WARN, "lease.lost", .domain = j->lane->name,
          .process_id = row->process_id.text, .process_type = row->process_type,
          .lease_no = row->lease_no);
 }
@@ -393,13 +377,15 @@ const lane_ops process_ops = {
     .job_make = process_job_make,
     .job_free = process_job_free,
     .release_unknown = process_release_unknown,
-    .tell_released = process_tell_released,
+    .count_released = metrics_process_released,
+    .released_event = "process.released",
+    .released_hint = "claimed, but not begun here: given back",
     .run = process_job_run,
     .give_back = process_job_give_back,
     .tell_overdue = process_job_tell_overdue,
     .extend = process_extend,
-    .renewed = process_renewed,
-    .lost = process_lost,
+    .count_renewed = metrics_process_renewed,
+    .tell_lost = process_tell_lost,
     .item_size = sizeof(cb_process_settlement),
     .item_at = offsetof(process_outcome, settlement),
     .verdict_at = offsetof(cb_process_settlement, verdict),

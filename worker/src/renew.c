@@ -87,8 +87,10 @@ static void is_gone(const round_list *list, job *j)
     if (lost)
         atomic_store(&j->lease_end, 0);
     pthread_mutex_unlock(&l->mutex);
-    if (lost)
-        list->ops->lost(j);
+    if (!lost)
+        return;
+    list->ops->count_renewed(l->worker->metrics, l->index, 0, 1);
+    list->ops->tell_lost(j);
 }
 
 static void take_answer(round_list *list, size_t i, cb_lease_state state, int64_t lease_end)
@@ -104,7 +106,7 @@ static void take_answer(round_list *list, size_t i, cb_lease_state state, int64_
         return;
     atomic_store(&j->lease_end, lease_end);
     atomic_store(&j->wants_lease, false);
-    ops->renewed(j);
+    ops->count_renewed(j->lane->worker->metrics, j->lane->index, 1, 0);
 }
 
 /* What of the list one call renews: all of one length, of one lane or (NULL) of all. */
