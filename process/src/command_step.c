@@ -328,7 +328,7 @@ static cb_flow look_for_reply(cb_process *p, record *r, const command_call *c)
 cb_flow command_step(cb_process *p, command_call *c)
 {
     record *r = NULL;
-    entry at = call_enter(p, KIND_COMMAND, c->name, &r);
+    call_entry at = call_enter(p, KIND_COMMAND, c->name, &r);
 
     if (at == REFUSED)
         return CB_LEAVE;

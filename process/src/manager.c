@@ -327,7 +327,7 @@ static bool decided(cb_process *p, int *next)
 static cb_flow create(cb_process *p)
 {
     record *r = NULL;
-    entry at;
+    call_entry at;
 
     if (!manager_of(p)->create_state)
         return CB_NEXT;

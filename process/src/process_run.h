@@ -248,11 +248,11 @@ typedef enum {
     OPEN,    /* it is recorded, but has no end: *r */
     NEW,     /* nothing is recorded: the frontier */
     REFUSED, /* leave execute() */
-} entry;
+} call_entry;
 /* False: the call is out of order (and that is told), or execute() is to be left. */
 bool call_is_in_order(cb_process *p, const char *name);
 /* Every call of execute() begins here. */
-entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
+call_entry call_enter(cb_process *p, record_kind kind, const char *name, record **r);
 /* Opens or re-opens a record at the frontier: what changed before it is its opening. */
 record *call_open(cb_process *p, record *r, record_kind kind, const char *name);
 /* Gives it its end: what changed since is its patch. False: that cannot be kept, the process is

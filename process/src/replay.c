@@ -211,7 +211,7 @@ static bool remember(cb_process *p, const record *r)
 }
 
 /* The frontier: nothing more is recorded. What has arrived is seen here, and the deadline is. */
-static entry reach_frontier(cb_process *p, record *open)
+static call_entry reach_frontier(cb_process *p, record *open)
 {
     int ordinal = open ? open->ordinal : 0;
 
@@ -229,7 +229,7 @@ static entry reach_frontier(cb_process *p, record *open)
     return p->replay.left ? REFUSED : open ? OPEN : NEW;
 }
 
-entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
+call_entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
 {
     if (!call_is_in_order(p, name ? name : "") || !is_named(p, name))
         return REFUSED;
@@ -247,7 +247,7 @@ entry call_enter(cb_process *p, record_kind kind, const char *name, record **r)
     if (!record_is_open(found))
         return found->status != RECORD_ABANDONED ? PASSED : (call_leave(p, LEFT_FRONTIER), REFUSED);
     int ordinal = found->ordinal;
-    entry at = reach_frontier(p, found);
+    call_entry at = reach_frontier(p, found);
     *r = run_at(p, ordinal); /* responses may have moved it */
     return at;
 }

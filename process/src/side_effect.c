@@ -28,7 +28,7 @@ static cb_flow recorded(cb_process *p, const char *name, json_object *(*make)(cb
                         void *arg, json_object **ret)
 {
     record *r = NULL;
-    entry at = call_enter(p, KIND_SIDE_EFFECT, name, &r);
+    call_entry at = call_enter(p, KIND_SIDE_EFFECT, name, &r);
 
     if (at == REFUSED)
         return CB_LEAVE;
@@ -195,7 +195,7 @@ int cb_version(cb_process *p, const char *change, int min, int max)
         return within(p, before, min, max);
     if (!is_next(p, change))
         return min;
-    entry at = call_enter(p, KIND_VERSION, change, &r);
+    call_entry at = call_enter(p, KIND_VERSION, change, &r);
     if (at == PASSED)
         return within(p, r, min, max);
     if (at == REFUSED || !(r = call_open(p, r, KIND_VERSION, change)))

@@ -7,7 +7,7 @@
 
 #include <commandbus/run.h>
 
-#include "types.h"
+#include "process_run.h"
 
 static const double default_lease = 60;
 
@@ -16,14 +16,6 @@ typedef struct {
     const char *worker;
     double lease_seconds;
 } here;
-
-static int64_t boot_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* False: there is no use in trying it again. */
 static bool may_come_through(cb_db *db, const cb_error *e)
@@ -38,7 +30,7 @@ static bool may_come_through(cb_db *db, const cb_error *e)
 static bool settle(const here *h, cb_process_settlement *settlement)
 {
     static const struct timespec nap = { 0, 5000000 };
-    int64_t until = boot_ms() + (int64_t)(h->lease_seconds * 1000);
+    int64_t until = clock_ms() + (int64_t)(h->lease_seconds * 1000);
 
     do {
         cb_error e = { 0 };
@@ -48,7 +40,7 @@ static bool settle(const here *h, cb_process_settlement *settlement)
         if (!sent && !may_come_through(h->db, &e))
             return false;
         nanosleep(&nap, NULL);
-    } while (boot_ms() < until);
+    } while (clock_ms() < until);
     return false;
 }
 

@@ -112,7 +112,7 @@ static cb_flow timed_out(cb_process *p, record *r, const catcher *by)
 cb_flow wait_step(cb_process *p, const wait_call *c)
 {
     record *r = NULL;
-    entry at = call_enter(p, KIND_WAIT, c->name, &r);
+    call_entry at = call_enter(p, KIND_WAIT, c->name, &r);
 
     catcher by = { c->caught, c->step };
     if (at == PASSED)

@@ -44,18 +44,18 @@ made() {
     if [[ $(sql "SELECT status = 'COMPLETED' FROM commandbus.command_metadata
                  WHERE correlation_id = '$1' AND command_type = '$2'") == t ]]; then keys "$1" "$2"; else echo 0; fi
 }
-# unpaid ID: what the records say is still booked.
-unpaid() {
+# uncompensated ID: what the records say is still booked.
+uncompensated() {
     sql "SELECT coalesce(string_agg(h.name, ' ' ORDER BY h.ordinal), 'nothing') FROM commandbus.process_history h
          WHERE h.process_id = '$1' AND h.owes IS NOT NULL AND h.kind <> 'COMPENSATION' AND h.status = 'COMPLETED'
            AND NOT EXISTS (SELECT FROM commandbus.process_history c WHERE c.process_id = h.process_id
                            AND c.kind = 'COMPENSATION' AND c.during = h.ordinal AND c.status = 'COMPLETED')"
 }
-# ends ID STATUS BOOKED UNPAID
+# ends ID STATUS BOOKED UNCOMPENSATED
 ends() {
     status_is "$1" "$2"
     same "$(booked "$1")" "$3" "bookings and releases of what is $2"
-    same "$(unpaid "$1")" "$4" "what the records of what is $2 owe"
+    same "$(uncompensated "$1")" "$4" "what is still to undo in what is $2"
 }
 
 # ---- queued: nobody has received it ----

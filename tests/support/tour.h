@@ -1,4 +1,4 @@
-/* The process that the tests of commands and sagas run: five calls, of which two are commands, and all but the
+/* The process that the tests of commands and compensations run: five calls, of which two are commands, and all but the
  * last can be undone, in every way there is. Its functions do what the test says.
  *
  *     prepare   step              undone by a function

@@ -145,32 +145,32 @@ static void play(moment when, bool undone)
     stage_close(&s);
 }
 
-Test(saga_crash, anywhere_on_the_way_to_the_end)
+Test(compensation_crash, anywhere_on_the_way_to_the_end)
 {
     play(BEFORE, false);
 }
 
-Test(saga_crash, anywhere_on_the_way_there_and_back)
+Test(compensation_crash, anywhere_on_the_way_there_and_back)
 {
     play(BEFORE, true);
 }
 
-Test(saga_crash, with_replies_that_arrive_during_a_run)
+Test(compensation_crash, with_replies_that_arrive_during_a_run)
 {
     play(DURING, false);
 }
 
-Test(saga_crash, with_replies_that_arrive_during_a_run_and_back)
+Test(compensation_crash, with_replies_that_arrive_during_a_run_and_back)
 {
     play(DURING, true);
 }
 
-Test(saga_crash, of_a_worker_in_whose_run_the_reply_arrives)
+Test(compensation_crash, of_a_worker_in_whose_run_the_reply_arrives)
 {
     play(DYING, true);
 }
 
-Test(saga_crash, with_every_reply_twice)
+Test(compensation_crash, with_every_reply_twice)
 {
     play(TWICE, true);
 }

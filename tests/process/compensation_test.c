@@ -15,7 +15,7 @@ static cb_uuid decline(stage *s)
     return id;
 }
 
-Test(saga, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8 */
+Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8 */
 {
     stage s = tour_open(&tour_type);
 
@@ -41,7 +41,7 @@ Test(saga, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8 */
     stage_close(&s);
 }
 
-Test(saga, each_record_says_what_it_owes) /* DESIGN 4 */
+Test(compensation, each_record_says_what_undoes_it) /* DESIGN 4 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
@@ -59,7 +59,7 @@ Test(saga, each_record_says_what_it_owes) /* DESIGN 4 */
     stage_close(&s);
 }
 
-Test(saga, before_anything_was_done_there_is_nothing_to_undo) /* STP.8 */
+Test(compensation, before_anything_was_done_there_is_nothing_to_undo) /* STP.8 */
 {
     stage s = tour_open(&tour_type);
     tour_plays.prepare = CB_BUSINESS_RULE;
@@ -71,7 +71,7 @@ Test(saga, before_anything_was_done_there_is_nothing_to_undo) /* STP.8 */
     stage_close(&s);
 }
 
-Test(saga, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
+Test(compensation, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_attempts = 3;
@@ -98,7 +98,7 @@ Test(saga, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
     stage_close(&s);
 }
 
-Test(saga, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8, STP.12 */
+Test(compensation, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8, STP.12 */
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
@@ -121,7 +121,8 @@ Test(saga, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8, STP.12 
     stage_close(&s);
 }
 
-Test(saga, a_compensation_that_gives_up_its_turn_is_not_asked_without_a_pause) /* DESIGN 8.7 */
+Test(compensation,
+     a_compensation_that_gives_up_its_turn_is_not_asked_without_a_pause) /* DESIGN 8.7 */
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_INTERRUPTED;
@@ -140,7 +141,7 @@ Test(saga, a_compensation_that_gives_up_its_turn_is_not_asked_without_a_pause) /
 
 /* ---- by a command ---- */
 
-Test(saga, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* STP.8, RL.3 */
+Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* STP.8, RL.3 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
@@ -161,7 +162,7 @@ Test(saga, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* STP.8, R
     stage_close(&s);
 }
 
-Test(saga, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12, send_no */
+Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12, send_no */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
@@ -180,7 +181,7 @@ Test(saga, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12, send_no
 }
 
 /* STP.8: a queue that is only deep is no reason to ask a person; doctor tells of the reply that is awaited. */
-Test(saga, a_command_without_an_answer_is_waited_for_however_long_that_takes)
+Test(compensation, a_command_without_an_answer_is_waited_for_however_long_that_takes)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
@@ -200,7 +201,8 @@ Test(saga, a_command_without_an_answer_is_waited_for_however_long_that_takes)
 
 /* ---- code, state and responses ---- */
 
-Test(saga, code_that_no_longer_undoes_what_is_owed_is_not_believed) /* STP.8, DESIGN 4 */
+Test(compensation,
+     code_that_no_longer_undoes_what_is_recorded_is_not_believed) /* STP.8, DESIGN 4 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_fx(&s, "{\"decline\":true}");
@@ -220,7 +222,7 @@ Test(saga, code_that_no_longer_undoes_what_is_owed_is_not_believed) /* STP.8, DE
     stage_close(&s);
 }
 
-Test(saga, responses_meanwhile_are_applied_at_the_next_run) /* STP.11 */
+Test(compensation, responses_meanwhile_are_applied_at_the_next_run) /* STP.11 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
@@ -236,7 +238,7 @@ Test(saga, responses_meanwhile_are_applied_at_the_next_run) /* STP.11 */
     stage_close(&s);
 }
 
-Test(saga, replay_applies_responses_in_the_order_in_which_they_came) /* STP.11, DESIGN 4 */
+Test(compensation, replay_applies_responses_in_the_order_in_which_they_came) /* STP.11, DESIGN 4 */
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
