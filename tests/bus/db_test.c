@@ -1,5 +1,5 @@
 /* Opening, losing and borrowing connections; transactions; secrets stay secret. */
-#include "db.h"
+#include "statement.h"
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>

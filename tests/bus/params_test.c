@@ -4,9 +4,8 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "array.h"
 #include "database.h"
-#include "db.h"
+#include "statement.h"
 
 static cb_db *open_server(void)
 {

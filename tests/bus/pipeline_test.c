@@ -1,5 +1,5 @@
 /* Several statements, one transaction. */
-#include "pipeline.h"
+#include "statement.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Replies on their way from a queue into the inboxes of processes. */
-#include "db.h"
 #include "expect.h"
 #include "fixture.h"
 #include "parallel.h"
 #include "pay.h"
+#include "statement.h"
 #include "wait.h"
 
 #include <stdio.h>

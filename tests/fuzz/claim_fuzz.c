@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 
 #include "claim.h"
-#include "json.h"
+#include "json_check.h"
 
 enum {
     COLUMNS = 15

@@ -8,7 +8,7 @@
 #include <commandbus/fields.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "json_check.h"
 
 typedef struct {
     cb_date on;

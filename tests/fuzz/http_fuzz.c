@@ -9,7 +9,7 @@
 #include "api_call.h"
 #include "http_route.h"
 #include "http_token.h"
-#include "json.h"
+#include "json_check.h"
 
 static const char *sent; /* the body, as it came */
 

@@ -8,7 +8,7 @@
 #include <commandbus/handler.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "json_check.h"
 #include "messages.h"
 
 static json_object *parse(const char *text)

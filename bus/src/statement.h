@@ -1,11 +1,16 @@
 /* Running statements: what every file of the library that talks to the database uses. */
-#ifndef CB_PRIVATE_DB_H
-#define CB_PRIVATE_DB_H
+#ifndef CB_STATEMENT_H
+#define CB_STATEMENT_H
 
 #include <commandbus/db.h>
+#include <commandbus/owned.h>
+#include <libpq-fe.h>
+#include <stddef.h>
 
-#include "owned_pq.h"
 #include "params.h"
+
+/* A PGresult local is cleared when its block ends. */
+DEFINE_OWNED(PGresult, PQclear)
 
 struct cb_db {
     PGconn *conn; /* NULL after a reconnect that failed */
@@ -56,5 +61,35 @@ void db_begin_failed(cb_db *db, cb_error *e);
 
 /* True inside a transaction that was begun and has not ended, failed ones included. */
 bool db_in_transaction(const cb_db *db);
+
+/* ---- several statements, one flush, one transaction ---- */
+
+typedef struct {
+    const char *sql; /* borrowed */
+    params p;
+    db_format format;
+    PGresult *result; /* out: of the statement, freed by pipeline_done */
+    bool refused;     /* out: this is the one that failed */
+} pipeline_statement;
+
+/* Runs n > 0 statements in a transaction of their own, BEGIN and COMMIT in the same flush,
+ * unless the caller has one open, which they then are a part of. On failure e tells the first
+ * one, which is marked unless it was the commit, and no results are left; the connection stays
+ * usable unless it is lost. */
+bool pipeline_run(cb_db *db, db_access access, pipeline_statement *statements, size_t n,
+                  cb_error *e);
+
+/* Frees the results. */
+void pipeline_done(pipeline_statement *statements, size_t n);
+
+/* ---- where nothing planted in another schema is found ---- */
+
+/* As db_read, but under our own search_path: a function or operator that somebody made in a
+ * schema of the caller's path, matching our arguments better than the server's own, would otherwise
+ * run with the rights of whoever asks. The caller's path is as before when it returns. */
+bool db_read_guarded(cb_db *db, const char *sql, const params *p, PGresult **ret, cb_error *e);
+
+/* The same for a statement that writes what it has found. */
+bool db_run_guarded(cb_db *db, const char *sql, const params *p, PGresult **ret, cb_error *e);
 
 #endif

@@ -1,6 +1,7 @@
-/* Is this JSON that PostgreSQL's jsonb takes and keeps whole, and do its numbers fit where they go? */
-#ifndef CB_JSON_H
-#define CB_JSON_H
+/* Is this JSON that PostgreSQL's jsonb takes and keeps whole, and do its numbers fit where they
+ * go? */
+#ifndef CB_JSON_CHECK_H
+#define CB_JSON_CHECK_H
 
 #include <commandbus/error.h>
 
@@ -22,9 +23,9 @@ enum {
     JSON_MAX_DEPTH = 32
 };
 
-/* Strict RFC 8259, well-formed UTF-8, no \u0000, paired surrogates, and no object with a key twice.
- * Fails with CB_INVALID_DATA; the message says where, calls the text `what` and does not repeat it, but
- * for a key that is there twice. */
+/* Strict RFC 8259, well-formed UTF-8, no \u0000, paired surrogates, and no object with a key
+ * twice. Fails with CB_INVALID_DATA; the message says where, calls the text `what` and does not
+ * repeat it, but for a key that is there twice. */
 bool json_check(const char *text, json_kind kind, const char *what, cb_error *e);
 
 /* The same, and its numbers are as told. */
