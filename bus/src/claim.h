@@ -4,7 +4,7 @@
 
 #include <commandbus/receive.h>
 
-#include "statement.h"
+#include "statements.h"
 
 /* Adopts a result in binary, also on failure. CB_SCHEMA when its columns are not those of
  * receive.sql. */

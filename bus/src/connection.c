@@ -7,7 +7,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "sqlstate.h"
-#include "statement.h"
+#include "statements.h"
 
 /* ---- connecting: nothing of the URL goes into a message. Where a password contains an
  * unescaped '@' or '/', libpq takes a part of it for a host or a port, and would name it ---- */

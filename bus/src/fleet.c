@@ -6,7 +6,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "rows.h"
-#include "statement.h"
+#include "statements.h"
 
 static bool check_worker(const char *worker, cb_error *e)
 {

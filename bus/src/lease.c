@@ -8,7 +8,7 @@
 #include "cb_sql.h"
 #include "domain_groups.h"
 #include "fail.h"
-#include "statement.h"
+#include "statements.h"
 
 static const char *const state_names[] = {
     [CB_LEASE_EXTENDED] = "EXTENDED",

@@ -15,7 +15,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "name_rules.h"
-#include "statement.h"
+#include "statements.h"
 
 enum {
     CHANNEL_SIZE = 64, /* PostgreSQL's longest name and a NUL */

@@ -6,7 +6,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "json_check.h"
-#include "statement.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 
 bool cb_process_request_start(cb_db *db, const char *process_type, const char *state,

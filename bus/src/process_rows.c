@@ -7,7 +7,7 @@
 #include "cb_sql.h"
 #include "defaults.h"
 #include "fail.h"
-#include "statement.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 
 /* The columns of claim_processes.sql and read_process.sql. */

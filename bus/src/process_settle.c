@@ -11,8 +11,6 @@
 #include "settle_call.h"
 #include "utf8.h"
 
-DEFINE_OWNED(json_object, json_object_put)
-
 static bool write_items(buffer *json, const cb_process_settlement *items, size_t n, cb_error *e)
 {
     for (size_t i = 0; i < n; i++) {

@@ -9,7 +9,7 @@
 #include "claim.h"
 #include "defaults.h"
 #include "fail.h"
-#include "statement.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 #include "wire.h"
 

@@ -6,7 +6,7 @@
 
 #include "cb_sql.h"
 #include "rows.h"
-#include "statement.h"
+#include "statements.h"
 
 bool cb_domain_register(cb_db *db, const char *domain, const char *reply_queue, cb_error *e)
 {

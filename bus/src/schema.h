@@ -3,7 +3,7 @@
 #define CB_SCHEMA_H
 
 #include "sql.h"
-#include "statement.h"
+#include "statements.h"
 
 /* The numbered files of one component, here. */
 typedef struct {

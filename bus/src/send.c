@@ -8,7 +8,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "json_check.h"
-#include "statement.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 
 /* A statement larger than this gains nothing and holds much memory on both sides. */

@@ -6,7 +6,7 @@
 #include <commandbus/settle.h>
 
 #include "domain_groups.h"
-#include "statement.h"
+#include "statements.h"
 
 /* ---- one call: cb_settle runs it alone, cb_settle_with_effects behind other statements of the
  * same transaction ---- */

@@ -6,7 +6,7 @@
 #include "cb_sql.h"
 #include "fail.h"
 #include "json_check.h"
-#include "statement.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 
 static bool prepare_action(const cb_tsq_action *a, params *p, cb_error *e)

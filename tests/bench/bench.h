@@ -6,7 +6,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include <commandbus/commandbus.h>
+#include <commandbus/internal.h>
 #include <json-c/json.h>
 #include <libpq-fe.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Opening, losing and borrowing connections; transactions; secrets stay secret. */
-#include "statement.h"
+#include "statements.h"
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "database.h"
-#include "statement.h"
+#include "statements.h"
 
 static cb_db *open_server(void)
 {

@@ -1,5 +1,5 @@
 /* Several statements, one transaction. */
-#include "statement.h"
+#include "statements.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

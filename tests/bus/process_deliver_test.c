@@ -3,7 +3,7 @@
 #include "fixture.h"
 #include "parallel.h"
 #include "pay.h"
-#include "statement.h"
+#include "statements.h"
 #include "wait.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef TEST_SUPPORT_CLAIMS_H
 #define TEST_SUPPORT_CLAIMS_H
 
-#include <commandbus/commandbus.h>
+#include <commandbus/internal.h>
 #include <criterion/criterion.h>
 #include <libpq-fe.h>
 #include <stdlib.h>

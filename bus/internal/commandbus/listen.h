@@ -1,4 +1,5 @@
-/* Waiting for the hint that something was sent. Only a hint: whoever listens also polls. */
+/* Waiting for the hint that something was sent. Only a hint: whoever listens also polls.
+ * Not installed. */
 #ifndef COMMANDBUS_LISTEN_H
 #define COMMANDBUS_LISTEN_H
 
@@ -20,9 +21,9 @@ DEFINE_OWNED(cb_listener, cb_listener_free)
 CB_API bool cb_listener_prove(cb_listener *l, int timeout_ms, bool *heard,
                               cb_error *e) CB_NODISCARD;
 
-/* Waits until something was sent, cb_listener_wake was called or timeout_ms (-1: no end) passed. Sets
- * woken[i] for each queue i (in the order of cb_listener_open) that was notified since the last call,
- * clears the others. *any tells whether one was. */
+/* Waits until something was sent, cb_listener_wake was called or timeout_ms (-1: no end) passed.
+ * Sets woken[i] for each queue i (in the order of cb_listener_open) that was notified since the
+ * last call, clears the others. *any tells whether one was. */
 CB_API bool cb_listener_wait(cb_listener *l, int timeout_ms, bool *woken, bool *any,
                              cb_error *e) CB_NODISCARD;
 

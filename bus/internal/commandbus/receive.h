@@ -1,29 +1,12 @@
-/* Claiming commands: each with a lease and a fence. */
+/* Claiming commands: each with a lease and a fence, which settle and extend must bring back. Not
+ * installed. */
 #ifndef COMMANDBUS_RECEIVE_H
 #define COMMANDBUS_RECEIVE_H
 
+#include <commandbus/context.h>
 #include <commandbus/db.h>
-#include <commandbus/uuid.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A claimed command. Every pointer is borrowed from its claim; NULL where there is no value. */
-typedef struct {
-    cb_uuid command_id;
-    cb_uuid correlation_id;
-    const char *domain;
-    const char *command_type;
-    const char *data;     /* JSON object */
-    const char *headers;  /* JSON object or NULL */
-    const char *reply_to; /* or NULL */
-    const char *batch_id; /* or NULL */
-    int64_t msg_id;
-    int64_t lease_no; /* the fence: settle and extend must bring it back */
-    int attempt;      /* 1 for the first run */
-    int max_attempts;
-    int timeout_seconds;
-    int64_t waited_us; /* from visible to claimed */
-} cb_command;
 
 /* Where a domain is read. Keeps its place in the queue between claims, so that the cost of one does
  * not grow with what was deleted before it. Borrows nothing; belongs to one thread at a time. */

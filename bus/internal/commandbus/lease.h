@@ -1,4 +1,4 @@
-/* Keeping, giving back and finding leases; sleeping on queues. */
+/* Keeping, giving back and finding leases; sleeping on queues. Not installed. */
 #ifndef COMMANDBUS_LEASE_H
 #define COMMANDBUS_LEASE_H
 

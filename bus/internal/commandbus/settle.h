@@ -1,37 +1,10 @@
-/* Settling: writing outcomes, many at once, each guarded by its fence. */
+/* Settling: writing outcomes, many at once, each guarded by its fence. Not installed. */
 #ifndef COMMANDBUS_SETTLE_H
 #define COMMANDBUS_SETTLE_H
 
 #include <commandbus/db.h>
-#include <commandbus/outcome.h>
-#include <commandbus/uuid.h>
+#include <commandbus/host.h>
 #include <stddef.h>
-#include <stdint.h>
-
-typedef enum {
-    CB_SETTLED,
-    CB_ALREADY, /* This fence has its outcome: a resend after a lost COMMIT. */
-    CB_BUSY,    /* Somebody holds a row of it: bring it again with the next flush. */
-    CB_STALE,   /* The fence was lost: audited STALE_OUTCOME, nothing changed. */
-} cb_verdict;
-
-CB_API const char *cb_verdict_name(cb_verdict verdict);
-
-/* One outcome. Strings are borrowed for the call. */
-typedef struct {
-    const char *domain;
-    cb_uuid command_id;
-    int64_t lease_no;
-    cb_outcome outcome;
-    const char *result;        /* JSON value of a success, or NULL */
-    const char *error_code;    /* for all but a success [INTERNAL_ERROR] */
-    const char *error_message; /* or NULL */
-    double retry_seconds;      /* transient and interrupted: visible again after this long */
-    bool still_running;        /* a timeout: the handler keeps its place of the fleet's limit until
-                                * its late outcome is settled under the same fence */
-
-    cb_verdict verdict; /* out */
-} cb_settlement;
 
 /* Writes n outcomes of any domains in one transaction, and answers per item. On CB_LOST nobody
  * knows whether it committed: call again with the same items, the verdicts tell. An error of class

@@ -1,6 +1,6 @@
 /* Running statements: what every file of the library that talks to the database uses. */
-#ifndef CB_STATEMENT_H
-#define CB_STATEMENT_H
+#ifndef CB_STATEMENTS_H
+#define CB_STATEMENTS_H
 
 #include <commandbus/db.h>
 #include <commandbus/owned.h>

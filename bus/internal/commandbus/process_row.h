@@ -1,5 +1,6 @@
-/* Process rows: claiming them, settling what a run came to, keeping their leases, bringing them replies.
- * What a run is, process/ knows (commandbus/process.h); here it is rows and JSON. */
+/* Process rows: claiming them, settling what a run came to, keeping their leases, bringing them
+ * replies. What a run is, process/ knows (commandbus/process.h); here it is rows and JSON. Not
+ * installed. */
 #ifndef COMMANDBUS_PROCESS_ROW_H
 #define COMMANDBUS_PROCESS_ROW_H
 
@@ -18,18 +19,19 @@ typedef struct {
     const char *reply_queue; /* NULL: <domain>__replies */
     /* Fields whose values the views hide; ends with NULL. NULL: none. */
     const char *const *redact;
-    /* The responses that it takes: {"<name>": {"fields": {"<field>": "<kind>"}, "needs": […]}}, as commandbus.check_response
-     * reads it. Others are refused. NULL: nobody knows, any is kept. */
+    /* The responses that it takes: {"<name>": {"fields": {"<field>": "<kind>"}, "needs": […]}},
+     * as commandbus.check_response reads it. Others are refused. NULL: nobody knows, any is
+     * kept. */
     const char *responses;
 } cb_process_kind;
 
-/* Registers the types (and their reply queues). Refuses one that another domain has, or whose responses of this version
- * hold something else (CB_INVALID_OPERATION). */
+/* Registers the types (and their reply queues). Refuses one that another domain has, or whose
+ * responses of this version hold something else (CB_INVALID_OPERATION). */
 CB_API bool cb_process_register(cb_db *db, const cb_process_kind *kinds, size_t n,
                                 cb_error *e) CB_NODISCARD;
 
-/* A claimed process. Every pointer is borrowed from its claim; NULL where there is no value. Moments are
- * milliseconds since 1970 on the clock commandbus.now(), 0 for none. */
+/* A claimed process. Every pointer is borrowed from its claim; NULL where there is no value.
+ * Moments are milliseconds since 1970 on the clock commandbus.now(), 0 for none. */
 typedef struct {
     cb_uuid process_id;
     const char *domain;
@@ -53,9 +55,9 @@ typedef struct {
     const char *history; /* JSON array of records by ordinal, each an array: see cb_record_column */
     const char *inbox;   /* JSON array by seq, each an array: see cb_inbox_column */
     int64_t waited_us;   /* from due to claimed */
-    /* In bytes of text: what a process may hold (domain.content_limit), and 0 or what this one holds, more
-     * than that. Then its content is not here: the states are {}, the history is NULL, and the inbox has
-     * nothing but operators' decisions. */
+    /* In bytes of text: what a process may hold (domain.content_limit), and 0 or what this one
+     * holds, more than that. Then its content is not here: the states are {}, the history is
+     * NULL, and the inbox has nothing but operators' decisions. */
     int64_t content_limit, too_large;
 } cb_process_row;
 
@@ -121,13 +123,13 @@ typedef struct {
     double next_seconds;                    /* until the next timer of these types; < 0: none */
 } cb_process_look;
 
-/* Delivers replies, then takes up to `quantity` due processes (0: only delivers), then looks when the next
- * timer is due: one flush, one transaction. The caller owns *ret. */
+/* Delivers replies, then takes up to `quantity` due processes (0: only delivers), then looks
+ * when the next timer is due: one flush, one transaction. The caller owns *ret. */
 CB_API bool cb_process_claim_due(cb_db *db, const cb_process_claim_options *options, int quantity,
                                  cb_process_claim **ret, cb_process_look *look,
                                  cb_error *e) CB_NODISCARD;
-/* Delivers the replies in queues that these types had before their configuration changed: nobody else looks
- * there. Now and then is often enough. */
+/* Delivers the replies in queues that these types had before their configuration changed: nobody
+ * else looks there. Now and then is often enough. */
 CB_API bool cb_process_deliver_former(cb_db *db, const cb_process_claim_options *options,
                                       int64_t *delivered, cb_error *e) CB_NODISCARD;
 CB_API size_t cb_process_claim_count(const cb_process_claim *claim);
@@ -141,25 +143,18 @@ DEFINE_OWNED(cb_process_claim, cb_process_claim_free)
 /* One process as it is, unclaimed, for reading only: `replay`. lease_no is what the row has. */
 CB_API bool cb_process_read(cb_db *db, const char *process_id, cb_process_claim **ret,
                             cb_error *e) CB_NODISCARD;
-/* Ids of processes that have not ended, of one type or (NULL) all, after `after` (NULL: from the start), in
- * order. *n at most `room`. */
+/* Ids of processes that have not ended, of one type or (NULL) all, after `after` (NULL: from the
+ * start), in order. *n at most `room`. */
 CB_API bool cb_process_running(cb_db *db, const char *process_type, const char *after, cb_uuid *ids,
                                size_t room, size_t *n, cb_error *e) CB_NODISCARD;
 
-/* What a run came to, or a checkpoint of it. */
-typedef struct {
-    cb_uuid process_id;
-    const char *item; /* JSON object as settle_processes takes it; borrowed for the call */
-
-    cb_verdict verdict; /* out */
-} cb_process_settlement;
-
-/* Writes n of them in one transaction, and answers per item; see cb_settle, also for the batches of those
- * that ended. An error of class CB_DATA or a refusal concerns some item. */
+/* Writes n of them in one transaction, and answers per item; see cb_settle, also for the batches
+ * of those that ended. An error of class CB_DATA or a refusal concerns some item. */
 CB_API bool cb_process_settle(cb_db *db, const char *worker, cb_process_settlement *items, size_t n,
                               cb_error *e) CB_NODISCARD;
-/* The same, but an item that the database does not take never spoils its batch: it is found by halving, and
- * its process is parked in the TSQ as PERMANENT_FAILURE, saying why. *refused, unless NULL, counts those. */
+/* The same, but an item that the database does not take never spoils its batch: it is found by
+ * halving, and its process is parked in the TSQ as PERMANENT_FAILURE, saying why. *refused,
+ * unless NULL, counts those. */
 CB_API bool cb_process_settle_each(cb_db *db, const char *worker, cb_process_settlement *items,
                                    size_t n, size_t *refused, cb_error *e) CB_NODISCARD;
 

@@ -1,6 +1,6 @@
 /* Running statements, alone or several in one flush, and turning what the server says into
  * errors. */
-#include "statement.h"
+#include "statements.h"
 
 #include <stdio.h>
 #include <string.h>
