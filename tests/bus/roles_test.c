@@ -86,6 +86,8 @@ static const struct {
     { "check_response", "" },
     { "fits_field", "" },
     { "check_responder", "" },
+    { "check_room", "" },
+    { "has_response", "" },
     { "check_reply_queue", "" },
     { "check_shared", "" },
     { "close_batch", "" },

@@ -207,17 +207,58 @@ BEGIN
 END
 $$;
 
+-- Refuses so many more bytes for a process that may hold no more than `most`. Returns what it has:
+-- what was counted, or what is really there where that would be too much.
+CREATE OR REPLACE FUNCTION commandbus.check_room(process_id uuid, counted bigint, bytes bigint,
+    most bigint)
+RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    content bigint := counted;
+BEGIN
+    IF content + bytes > most THEN
+        content := commandbus.measured_content(process_id);
+    END IF;
+    IF content + bytes > most THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            format('process %s holds %s bytes of state, records and responses, and takes responses '
+                   'up to %s', process_id, content, most),
+            'Keep large things elsewhere and name them in the response, or wait until it has '
+            'ended. Nothing changed.');
+    END IF;
+    RETURN content;
+END
+$$;
+
+-- Whether the process was given this response before. One without an id never was.
+CREATE OR REPLACE FUNCTION commandbus.has_response(process_id uuid, response_id uuid)
+RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN has_response.response_id IS NOT NULL
+       AND (EXISTS (SELECT FROM commandbus.process_inbox i
+                    WHERE i.process_id = has_response.process_id
+                      AND i.response_id = has_response.response_id)
+            OR EXISTS (SELECT FROM commandbus.process_history h
+                       WHERE h.process_id = has_response.process_id
+                         AND h.response_id = has_response.response_id));
+END
+$$;
+
 -- An asynchronous response: recorded in the order of arrival, applied by the process's next run.
 -- False when this response_id was there already.
 --
 -- Many responses in one transaction: each makes a new version of the row, and by its key every one
 -- of them would be looked at each time. So the place of the last one is remembered until the
 -- transaction ends, and while the process is due nothing that is indexed changes.
+--
+-- Renewals of leases pass over a locked row, so whoever brings again and again what is refused must
+-- not keep it locked: whether there is room is looked at before the lock, and again behind it.
 CREATE OR REPLACE FUNCTION commandbus.respond(process_id uuid, name text,
     payload jsonb DEFAULT '{}', response_id uuid DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
+    seen    record;
     held    commandbus.process;
     wakes   boolean;
     -- "<process_id> <ctid>" of the response before this one in the same transaction.
@@ -235,6 +276,27 @@ BEGIN
         place := substr(last, 38)::tid;
     END IF;
     PERFORM commandbus.check_responder(respond.process_id, respond.name, place);
+    SELECT p.domain, p.content_bytes INTO seen FROM commandbus.process p
+    WHERE p.ctid = place AND p.process_id = respond.process_id;
+    IF NOT FOUND THEN
+        SELECT p.domain, p.content_bytes INTO seen FROM commandbus.process p
+        WHERE p.process_id = respond.process_id;
+    END IF;
+    IF NOT FOUND THEN
+        PERFORM commandbus.refuse('PROCESS_NOT_FOUND',
+            format('there is no process %s', respond.process_id),
+            'Check the id: commandbus process list. Nothing changed.');
+    END IF;
+    PERFORM commandbus.check_payload('payload', respond.payload,
+                                     (commandbus.known_domain(seen.domain)).payload_limit);
+    -- The rest of what a run may load is for what it makes of them.
+    most := (commandbus.known_domain(seen.domain)).content_limit * 3 / 4;
+    bytes := 200 + coalesce(octet_length(respond.payload::text), 2);
+    IF seen.content_bytes + bytes > most
+       AND NOT commandbus.has_response(respond.process_id, respond.response_id) THEN
+        PERFORM commandbus.check_room(respond.process_id, seen.content_bytes, bytes, most);
+    END IF;
+
     IF place IS NOT NULL THEN
         SELECT * INTO held FROM commandbus.process p
         WHERE p.ctid = place AND p.process_id = respond.process_id FOR UPDATE;
@@ -242,23 +304,15 @@ BEGIN
     IF held.process_id IS NULL THEN
         SELECT * INTO held FROM commandbus.process p WHERE p.process_id = respond.process_id
         FOR UPDATE;
-        IF NOT FOUND THEN
+        IF NOT FOUND THEN -- purged meanwhile
             PERFORM commandbus.refuse('PROCESS_NOT_FOUND',
-                format('there is no process %s', respond.process_id),
-                'Check the id: commandbus process list. Nothing changed.');
+                format('there is no process %s', respond.process_id), 'Nothing changed.');
         END IF;
         place := (SELECT p.ctid FROM commandbus.process p WHERE p.process_id = respond.process_id);
     END IF;
-    PERFORM commandbus.check_payload('payload', respond.payload,
-                                     (commandbus.known_domain(held.domain)).payload_limit);
 
     -- Statements that began after the lock: they see what whoever held the row before has written.
-    IF respond.response_id IS NOT NULL
-       AND (EXISTS (SELECT FROM commandbus.process_inbox i
-                    WHERE i.process_id = respond.process_id AND i.response_id = respond.response_id)
-            OR EXISTS (SELECT FROM commandbus.process_history h
-                       WHERE h.process_id = respond.process_id
-                         AND h.response_id = respond.response_id)) THEN
+    IF commandbus.has_response(respond.process_id, respond.response_id) THEN
         RETURN false;
     END IF;
     PERFORM commandbus.check_response(held.process_type, respond.name, respond.payload);
@@ -271,20 +325,7 @@ BEGIN
             'Find out why nothing runs it: commandbus process show ' || respond.process_id
             || '. Nothing changed.');
     END IF;
-    -- The rest of what a run may load is for what it makes of them.
-    most := (commandbus.known_domain(held.domain)).content_limit * 3 / 4;
-    bytes := 200 + coalesce(octet_length(respond.payload::text), 2);
-    content := held.content_bytes;
-    IF content + bytes > most THEN
-        content := commandbus.measured_content(respond.process_id);
-    END IF;
-    IF content + bytes > most THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION',
-            format('process %s holds %s bytes of state, records and responses, and takes responses '
-                   'up to %s', respond.process_id, content, most),
-            'Keep large things elsewhere and name them in the response, or wait until it has '
-            'ended. Nothing changed.');
-    END IF;
+    content := commandbus.check_room(respond.process_id, held.content_bytes, bytes, most);
 
     -- Who holds the lease finds it when it settles. Of the others only those that wait for it, or
     -- are done and take it late, run because of it.
