@@ -1,5 +1,5 @@
-/* Values of configuration keys: refused, or what is printed of them gives the same value. And passwords that
- * are redacted.
+/* Values of configuration keys: refused, or what is printed of them gives the same value. And
+ * passwords that are redacted.
  *
  *     the path of a key, or another line for config_redact
  *     its value */

@@ -1,4 +1,4 @@
-/* Every configuration key, one entry each. */
+/* Every configuration key, one entry each, and the rules that values and names keep. */
 #include "keys.h"
 
 #include <stdio.h>
