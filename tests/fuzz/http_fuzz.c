@@ -6,9 +6,8 @@
  *     the body, with all lines that follow */
 #include "fuzz.h"
 
-#include "api_call.h"
-#include "http_route.h"
-#include "http_token.h"
+#include "api.h"
+#include "http_request.h"
 #include "json.h"
 
 static const char *sent; /* the body, as it came */

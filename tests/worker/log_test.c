@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log_line.h"
-
 /* What log_event writes, without the end of the line. The caller frees it. */
 static char *written(const cb_event *event, log_format format)
 {
