@@ -157,3 +157,22 @@ Test(args, help_has_a_line_for_each)
     cr_expect(strstr(text, "  DOMAIN                    which\n"), "%s", text);
     free(text);
 }
+
+Test(args, exit_codes_stand_in_lines_that_a_terminal_shows)
+{
+    static const arg_exit exits[] = {
+        { "0", "done" },
+        { "1", "refused, for one of the many reasons that there are" },
+        { "2", "wrong usage, of which there is hardly less" },
+        { 0 },
+    };
+    char text[400] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+
+    args_help_exits(out, "exit codes", exits);
+    fclose(out);
+
+    cr_assert_str_eq(
+        text, "exit codes: 0 done · 1 refused, for one of the many reasons that there are ·\n"
+              "  2 wrong usage, of which there is hardly less\n");
+}
