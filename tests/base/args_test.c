@@ -112,7 +112,7 @@ Test(args, a_text_may_lack_its_value_or_be_empty_where_its_table_says_so)
     cr_expect_null(a.perhaps);
 }
 
-Test(args, behind_two_dashes_are_no_options)
+Test(args, after_two_dashes_nothing_is_an_option)
 {
     arguments a;
     cb_error e = { 0 };

@@ -24,7 +24,7 @@ WITH api (api, command_type, domain, reference) AS (VALUES
     FROM commandbus.process p FULL JOIN payments.payment m USING (process_id)
 ), command AS (
     SELECT c.*, c.status IN ('COMPLETED', 'FAILED', 'CANCELED') AS is_final FROM commandbus.command_metadata c
-), booked AS ( -- what counts downstream, with the payment whose command has made it; an answer of DECLINED is no booking
+), booked AS ( -- what counts downstream, with the payment whose command has made it; an answer of DECLINED is not a booking
     SELECT b.*, c.command_id, c.correlation_id AS process_id, p.status AS payment_status, p.has_ended, p.state, a.reference
     FROM booking b JOIN api a USING (api)
     LEFT JOIN command c ON c.command_id::text = b.key AND c.command_type = a.command_type AND c.domain = a.domain
