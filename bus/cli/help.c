@@ -6,10 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char password_advice[] =
+const char help_about[] =
+    "Sends commands through PostgreSQL and PGMQ, and looks after those that got stuck.\n";
+const char help_passwords[] =
     "Others can see a command line: keep passwords out of --url, in the environment or ~/.pgpass.\n";
-static const char exit_codes[] =
-    "exit codes: 0 done · 1 refused or not found · 2 wrong usage · 3 no database\n";
+const char help_durations[] = "500ms, 30s, 5m, 2h, 30d, or ISO 8601 such as PT1H30M";
+const arg_exit help_exits[] = {
+    { "0", "done" },
+    { "1", "refused or not found" },
+    { "2", "wrong usage" },
+    { "3", "no database" },
+    { 0 },
+};
 
 static const char *title(const cli_command *c, char *buffer, size_t size)
 {
@@ -23,7 +31,7 @@ void help_overview(const char *group)
 
     printf("usage: commandbus %s%s [options]\n\n", group ? group : "COMMAND", group ? " VERB" : "");
     if (!group)
-        puts("Sends commands through PostgreSQL and PGMQ, and looks after those that got stuck.\n");
+        puts(help_about);
     for (const cli_command *const *c = cli_commands; *c; c++) {
         if (group && !((*c)->group && strcmp((*c)->group, group) == 0))
             continue;
@@ -33,9 +41,9 @@ void help_overview(const char *group)
     }
     puts("\noptions of every command:");
     args_help(stdout, cli_globals);
-    printf("\n%s%sdurations: 500ms, 30s, 5m, 2h, 30d, or ISO 8601 such as PT1H30M\n",
-           password_advice, exit_codes);
-    printf("\nexample:\n  commandbus %s --help\n", example);
+    printf("\n%s", help_passwords);
+    args_help_exits(stdout, "exit codes", help_exits);
+    printf("durations: %s\n\nexample:\n  commandbus %s --help\n", help_durations, example);
 }
 
 void help_command(const cli_command *command)
@@ -56,5 +64,5 @@ void help_command(const cli_command *command)
     }
     puts("\noptions of every command:");
     args_help(stdout, cli_globals);
-    printf("\n%s\nexample:\n%s", password_advice, command->example);
+    printf("\n%s\nexample:\n%s", help_passwords, command->example);
 }

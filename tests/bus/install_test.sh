@@ -49,11 +49,19 @@ only_cb_symbols_are_exported() {
         ! grep -Ev '^(cb_|_*(odr_)?asan|_*gcov|mangle_path$)' "$work/symbols"
 }
 
+the_manual_is_installed() {
+    local program
+    for program in commandbus commandbus-worker; do
+        grep -q "^\.TH .*commandbus [0-9.]*" "$prefix/share/man/man1/$program.1" || return
+    done
+}
+
 no_product_has_the_kit() {
     ! grep -rlF cb_test_open "$prefix/bin" "$libdir"/*.so "$libdir/commandbus"
 }
 
 check "the installed CLI finds its library" "$prefix/bin/commandbus" --version
+check "the manual pages are where man looks" the_manual_is_installed
 check "a CMake project finds the package" by_cmake
 check "cc with pkg-config finds the library" by_pkg_config commandbus "$work/program"/*.c
 check "cc with pkg-config finds the worker's engine" \

@@ -103,7 +103,7 @@ Test(process_size, a_claim_leaves_what_its_budget_has_no_room_for) /* DESIGN 8.1
     cr_expect_eq(cb_process_claim_count(some), 2);
     cr_expect(look.more_processes);
     cr_expect(cb_process_claim_bytes(some) > 800000 && cb_process_claim_bytes(some) < 1000000);
-    /* Those that were left are nobody's, as they were. */
+    /* Those that were left over have no holder, as before. */
     expect_value(
         r.sql, "3",
         "SELECT count(*) FROM commandbus.process WHERE lease_owner IS NULL AND lease_no = 0 "

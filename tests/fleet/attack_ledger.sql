@@ -30,7 +30,7 @@ WITH api (api, command_type, domain, reference) AS (VALUES
     FROM commandbus.command_metadata c
 ), booked AS (
     -- What counts downstream, with the payment whose command has made it; an answer of DECLINED is
-    -- no booking.
+    -- not a booking.
     SELECT b.*, c.command_id, c.correlation_id AS process_id, p.status AS payment_status,
            p.has_ended, p.state, a.reference
     FROM booking b JOIN api a USING (api)

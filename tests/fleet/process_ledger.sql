@@ -13,8 +13,8 @@ WITH process AS (
     SELECT e.process_id, e.name, count(*) AS n, count(DISTINCT e.key) AS keys FROM effect e
     GROUP BY 1, 2
 ), deed AS (
-    -- What may have been made, how often, and whether it must have been; an operator's retry counts
-    -- anew.
+    -- What may have been made, how often, and whether it must have been; an operator's retry starts
+    -- the count again.
     SELECT h.process_id, h.command_type AS name, c.lease_no AS most, c.status = 'COMPLETED' AS must
     FROM history h JOIN command c USING (command_id, domain)
     UNION ALL

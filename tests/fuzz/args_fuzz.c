@@ -46,7 +46,7 @@ static bool is_text(const char *text)
     return !text || (*text && utf8_is_valid(text));
 }
 
-/* An interval of ours, or a date in front: whatever follows is for the database to judge. */
+/* One of our intervals, or a date in front: the database judges whatever follows. */
 static bool is_time(const char *text)
 {
     static const char form[] = "dddd-dd-dd";

@@ -130,7 +130,7 @@ static void expect_row(const char *json, const char *key, const char *expected)
     json_object_put(all);
 }
 
-/* What counts then is the code's or the domain's, and no value of ours. */
+/* What counts then is the code's or the domain's value, not the configuration's. */
 Test(print, shows_what_counts_where_a_step_says_nothing)
 {
     OWNED(config) c =
