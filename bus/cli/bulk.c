@@ -4,7 +4,7 @@
 #include "fail.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
+#include "terminal.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #define PAGE 1000
 
-/* What was there when we looked. Only these are touched: what is retried may be back before we are done,
- * and must not be retried forever. */
+/* What was there when we looked. Only these are touched: what is retried may be back before we
+ * are done, and must not be retried forever. */
 typedef struct {
     cb_rows **pages;
     size_t n_pages, n;

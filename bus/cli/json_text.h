@@ -1,8 +1,10 @@
-/* JSON as text: written, indented and cut up without ever changing a number. */
+/* JSON as text: written, indented and cut up without ever changing a number; files of JSON
+ * lines, and texts that the command line names. */
 #ifndef CLI_JSON_TEXT_H
 #define CLI_JSON_TEXT_H
 
 #include <commandbus/error.h>
+#include <commandbus/owned.h>
 #include <json-c/json_object.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +19,8 @@ void json_write_pretty(FILE *out, const char *json, int indent);
 /* Prints the object on one line and frees it. */
 void json_print_adopt(json_object *object);
 
-/* Fails with CB_INVALID_DATA unless `text` is one JSON object in UTF-8. What json-c lets pass (NaN, 00) the library
- * refuses. */
+/* Fails with CB_INVALID_DATA unless `text` is one JSON object in UTF-8. What json-c lets pass
+ * (NaN, 00) the library refuses. */
 bool json_check_object(const char *text, size_t length, cb_error *e);
 
 /* True for one JSON value of any kind, by the library's own rules: 007 and NaN are none. */
@@ -30,12 +32,33 @@ typedef struct {
     size_t value_length;
 } json_member;
 
-/* *at starts at a checked object that may be changed, and moves. Ends key (unescaped) and value with
- * NULs in place. False after the last member. */
+/* *at starts at a checked object that may be changed, and moves. Ends key (unescaped) and value
+ * with NULs in place. False after the last member. */
 bool json_next_member(char **at, json_member *ret);
 
 /* Unescapes the string that is `raw` in place. False for what is no string and for one with a NUL
  * character in it, which no text of ours may have. */
 bool json_unescape(char *raw);
+
+#define JSONL_LONGEST ((size_t)2 << 20) /* bytes in a line */
+
+/* A file of JSON lines. */
+typedef struct jsonl jsonl;
+
+/* Opens a file, or stdin for "-". */
+bool jsonl_open(const char *path, jsonl **ret, cb_error *e);
+void jsonl_free(jsonl *file);
+DEFINE_OWNED(jsonl, jsonl_free)
+
+/* The next line that is not blank, without its line end. The caller owns *line (free it), which is
+ * NULL at the end of the file; *number counts from 1. A failure names the line. */
+bool jsonl_next(jsonl *file, char **line, size_t *length, size_t *number, cb_error *e);
+
+/* A whole file ("-" is stdin) of at most `most` bytes as text. The caller owns *ret. */
+bool read_text_file(const char *path, size_t most, char **ret, cb_error *e);
+
+/* @FILE and - are read, all else is the text itself; NULL stays NULL. *owned is for the caller
+ * to free. */
+bool read_text_argument(const char *text, const char **ret, char **owned, cb_error *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* The answer of plan for programs. */
-#include "plan_answer.h"
+#include "plan.h"
 
 #include "json_text.h"
 

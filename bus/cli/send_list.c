@@ -3,7 +3,6 @@
 
 #include "fail.h"
 #include "json_text.h"
-#include "jsonl.h"
 #include "nearest.h"
 
 #include <errno.h>
