@@ -66,11 +66,6 @@ static size_t batch_done(const cb_rows *rows)
            batch_count(rows, "canceled");
 }
 
-static bool batch_is_closed(const cb_rows *rows)
-{
-    return cb_rows_get(rows, 0, "completed_at") != NULL;
-}
-
 /* Looks again and again until the batch is closed. */
 static bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_error *e)
 {
@@ -80,7 +75,7 @@ static bool batch_wait(cli *c, const batch_show_args *args, cb_rows **rows, cb_e
 
     progress_start(&bar, c, "batch", batch_count(*rows, "total"));
     progress_tell(&bar);
-    while (good && !batch_is_closed(*rows)) {
+    while (good && !cb_rows_get(*rows, 0, "completed_at")) {
         progress_show(&bar, batch_done(*rows));
         int64_t left = args->timeout - (int64_t)(progress_seconds(&bar) * 1000);
         if (progress_is_interrupted())

@@ -75,10 +75,8 @@ extern const cli_command migrate_command, send_command, command_list_command, co
     responder_allow_command, responder_forbid_command, queue_list_command, queue_create_command,
     fleet_command, top_command, plan_command, purge_command, doctor_command;
 
-/* Every command, or those of a group. */
+/* --help: every command, or those of a group; one command in full. */
 void help_overview(const char *group);
-
-/* One command in full. */
 void help_command(const cli_command *command);
 
 /* What may stand in place of the last of these words of a command line (without the program's

@@ -3,7 +3,6 @@
 #include "fail.h"
 #include "figures.h"
 #include "filter.h"
-#include "json_text.h"
 #include "output.h"
 #include "text.h"
 

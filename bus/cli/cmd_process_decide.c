@@ -16,30 +16,22 @@
 #include <string.h>
 
 typedef struct {
-    const char *id, *operator_name, *reason, *deadline, *overrides;
+    bulk_args bulk;
+    const char *deadline, *overrides;
     arg_list set;
-    filter_args filter;
-    bool all, dry_run, yes, no_compensations;
+    bool no_compensations;
+    deadline_arg until; /* deadline as the library takes it: the same for all of them */
 } decide_args;
 
 #define AT(field)        offsetof(decide_args, field)
-#define AT_FILTER(field) offsetof(decide_args, filter.field)
+#define AT_BULK(field)   offsetof(decide_args, bulk.field)
+#define AT_FILTER(field) offsetof(decide_args, bulk.filter.field)
 
-/* What the decisions share. */
+/* What retry and cancel share. */
 /* clang-format off */
-#define OPERATOR \
-    { "operator", ARG_TEXT, AT(operator_name), "NAME", \
-      .help = "who decides [$COMMANDBUS_OPERATOR, else your login]" }
-#define REASON(text) \
-    { "reason", ARG_TEXT, AT(reason), "TEXT", .help = text }
 #define WHICH \
-    { "ID", ARG_ID, AT(id), NULL, "of the one process", .positional = true }, \
-    FILTER_DOMAIN(AT_FILTER), FILTER_TYPE(AT_FILTER, "process"), FILTER_ERROR(AT_FILTER), FILTER_BATCH(AT_FILTER), \
-    FILTER_OLDER(AT_FILTER, "in the TSQ for at least this long"), FILTER_LIMIT(AT_FILTER, "all"), \
-    { "all", ARG_FLAG, AT(all), NULL, .help = "every process in the TSQ" }, \
-    { "dry-run", ARG_FLAG, AT(dry_run), NULL, .help = "only show which processes it would be" }, \
-    { "yes", ARG_FLAG, AT(yes), NULL, .help = "do not ask; needed for more than one process without a terminal" }, \
-    OPERATOR
+    { "ID", ARG_ID, AT_BULK(id), NULL, "of the one process", .positional = true }, \
+    BULK_WHICH(AT_BULK, AT_FILTER, "process", "processes", "every process")
 /* clang-format on */
 
 #define DETAILS                                                                                     \
@@ -48,24 +40,24 @@ typedef struct {
 
 static const arg_spec retry_specs[] = {
     WHICH,
-    REASON("why, for the audit trail"),
+    BULK_REASON(AT_BULK, "why, for the audit trail"),
     { "deadline", ARG_TEXT, AT(deadline), "TIME|+TIME",
       .help = "a new deadline: ISO 8601, or +4h [a spent one stays spent]" },
     { 0 },
 };
 static const arg_spec cancel_specs[] = {
     WHICH,
-    REASON("why; required"),
+    BULK_REASON(AT_BULK, "why; required"),
     { "no-compensations", ARG_FLAG, AT(no_compensations), NULL,
       .help = "leave what was done as it is [undo it first]" },
     { 0 },
 };
 static const arg_spec complete_specs[] = {
-    { "ID", ARG_ID, AT(id), NULL, "of the process", .positional = true, .required = true },
+    { "ID", ARG_ID, AT_BULK(id), NULL, "of the process", .positional = true, .required = true },
     { "set", ARG_LIST, AT(set), "FIELD=VALUE", .help = "of its state; may be repeated" },
     { "overrides", ARG_TEXT, AT(overrides), "JSON", .help = "the same, all fields in one object" },
-    REASON("why, for the audit trail"),
-    OPERATOR,
+    BULK_REASON(AT_BULK, "why, for the audit trail"),
+    BULK_OPERATOR(AT_BULK),
     { 0 },
 };
 
@@ -144,123 +136,84 @@ static bool overrides_of(cb_db *db, const char *process_id, const arg_list *set,
     return good;
 }
 
-/* A decision that is being carried out. */
-typedef struct decision decision;
-struct decision {
-    decide_args *args;
-    const char *operator_name;
-    deadline_arg deadline;
-    bool (*act)(cb_db *db, const decision *d, const char *id, cb_error *e);
-};
-
-static bool decide_retry(cb_db *db, const decision *d, const char *id, cb_error *e)
+/* The id of a process is enough: nobody asks for its domain. */
+static bool decide_retry(cb_db *db, void *arg, const char *domain, const char *id, cb_error *e)
 {
-    return cb_process_retry(db, id, d->operator_name, d->args->reason,
-                            d->deadline.text[0] ? d->deadline.text : NULL, e);
+    const decide_args *args = arg;
+
+    (void)domain;
+    return cb_process_retry(db, id, args->bulk.operator_name, args->bulk.reason,
+                            args->until.text[0] ? args->until.text : NULL, e);
 }
 
-static bool decide_cancel(cb_db *db, const decision *d, const char *id, cb_error *e)
+static bool decide_cancel(cb_db *db, void *arg, const char *domain, const char *id, cb_error *e)
 {
-    return cb_process_cancel(db, id, d->operator_name, d->args->reason, !d->args->no_compensations,
-                             e);
+    const decide_args *args = arg;
+
+    (void)domain;
+    return cb_process_cancel(db, id, args->bulk.operator_name, args->bulk.reason,
+                             !args->no_compensations, e);
 }
 
-static bool decide_complete(cb_db *db, const decision *d, const char *id, cb_error *e)
+static bool decide_complete(cb_db *db, void *arg, const char *domain, const char *id, cb_error *e)
 {
+    const decide_args *args = arg;
     char *made = NULL;
-    bool good = d->args->set.n == 0 || overrides_of(db, id, &d->args->set, &made, e);
+    bool good = args->set.n == 0 || overrides_of(db, id, &args->set, &made, e);
 
-    good = good && cb_process_complete(db, id, d->operator_name, d->args->reason,
-                                       made ? made : d->args->overrides, e);
+    (void)domain;
+    good = good && cb_process_complete(db, id, args->bulk.operator_name, args->bulk.reason,
+                                       made ? made : args->overrides, e);
     free(made);
     return good;
 }
 
+static bool decide_check(void *args, cb_error *e)
+{
+    return deadline_check(((const decide_args *)args)->deadline, e);
+}
+
+static bool decide_prepare(cb_db *db, void *arg, cb_error *e)
+{
+    decide_args *args = arg;
+
+    return deadline_of(db, args->deadline, &args->until, e);
+}
+
 static bool decide_select(cb_db *db, void *arg, int limit, int offset, cb_rows **ret, cb_error *e)
 {
-    decision *d = arg;
-    cb_process_filter filter = process_filter_of(&d->args->filter);
+    decide_args *args = arg;
+    cb_process_filter filter = process_filter_of(&args->bulk.filter);
 
-    /* Once for all of them: they shall have the same deadline. */
-    if (!d->deadline.text[0] && !deadline_of(db, d->args->deadline, &d->deadline, e))
-        return false;
     filter.limit = limit;
     filter.offset = offset;
     return cb_process_tsq_list(db, &filter, ret, e);
 }
 
-static bool decide_act_on_row(cb_db *db, void *arg, const cb_rows *rows, size_t row, cb_error *e)
-{
-    const decision *d = arg;
+static const bulk_decision decisions[] = {
+    { "retry", "retried", NULL, decide_retry },
+    { "cancel", "canceled", "--reason is missing: whoever looks at the process later wants it",
+      decide_cancel },
+    { "complete", "completed", NULL, decide_complete },
+};
 
-    return d->act(db, d, cb_rows_get(rows, row, "process_id"), e);
-}
+static const char *const columns[] = { "process_id",    "process_type", "current", "error_code",
+                                       "error_message", "tsq_at",       NULL };
 
-/* What is wrong with the choice of processes, or NULL. */
-static const char *decide_wrong_choice(const decide_args *a)
-{
-    const filter_args *f = &a->filter;
-    bool filtered = f->domain || f->type || f->error_code || f->batch || f->older_than;
+static const bulk_kind processes_in_tsq = {
+    .one = "process",
+    .many = "processes",
+    .leave_out = "ID names one process: leave the filters out",
+    .say_which = "say which: an ID, a filter such as --type, or --all",
+    .columns = columns,
+    .id_column = "process_id",
+    .decisions = decisions,
+    .check = decide_check,
+    .prepare = decide_prepare,
+    .select = decide_select,
+};
 
-    if (a->id && (filtered || a->all || a->dry_run || f->limit))
-        return "ID names one process: leave the filters out";
-    if (!a->id && !filtered && !a->all)
-        return "say which: an ID, a filter such as --type, or --all";
-    if (filtered && a->all)
-        return "--all and a filter exclude each other";
-    return NULL;
-}
-
-static int decide(cli *c, const char *verb, const char *done, decision *d)
-{
-    static const char *const columns[] = { "process_id",    "process_type", "current", "error_code",
-                                           "error_message", "tsq_at",       NULL };
-    decide_args *args = d->args;
-    const char *problem = decide_wrong_choice(args);
-    const bulk b = {
-        .verb = verb,
-        .done = done,
-        .one = "process",
-        .many = "processes",
-        .columns = columns,
-        .dry_run = args->dry_run,
-        .yes = args->yes,
-        .most = (size_t)args->filter.limit,
-        .arg = d,
-        .select = decide_select,
-        .act = decide_act_on_row,
-    };
-    cb_error e = { 0 };
-
-    d->operator_name = cli_operator(args->operator_name);
-    if (problem)
-        return cli_usage(c, "%s", problem);
-    if (!d->operator_name)
-        return cli_usage(c, "who are you? Say it with --operator");
-    if (!deadline_check(args->deadline, &e))
-        return cli_usage_error(c, &e);
-    if (!args->id)
-        return bulk_run(c, &b);
-    if (!cli_connect(c, true, &e) || !deadline_of(c->db, args->deadline, &d->deadline, &e) ||
-        !d->act(c->db, d, args->id, &e))
-        return cli_fail(c, &e);
-    bulk_report(c, &b, 1, 0);
-    return EXIT_OK;
-}
-
-static int process_retry_run(cli *c, void *args)
-{
-    return decide(c, "retry", "retried", &(decision){ .args = args, .act = decide_retry });
-}
-
-static int process_cancel_run(cli *c, void *args)
-{
-    if (!((const decide_args *)args)->reason)
-        return cli_usage(c, "--reason is missing: whoever looks at the process later wants it");
-    return decide(c, "cancel", "canceled", &(decision){ .args = args, .act = decide_cancel });
-}
-
-static int process_complete_run(cli *c, void *untyped)
+static int process_decide_run(cli *c, void *untyped)
 {
     decide_args *args = untyped;
     cb_error e = { 0 };
@@ -271,7 +224,7 @@ static int process_complete_run(cli *c, void *untyped)
         cb_fail_while(&e, "reading --overrides");
         return cli_fail(c, &e);
     }
-    return decide(c, "complete", "completed", &(decision){ .args = args, .act = decide_complete });
+    return bulk_run(c, &processes_in_tsq, args);
 }
 
 const cli_command process_retry_command = {
@@ -287,7 +240,7 @@ const cli_command process_retry_command = {
         "  commandbus process retry --type PaymentStep --error-code WAIT_TIMEOUT --dry-run\n",
     .args = retry_specs,
     .args_size = sizeof(decide_args),
-    .run = process_retry_run,
+    .run = process_decide_run,
 };
 
 const cli_command process_cancel_command = {
@@ -299,7 +252,7 @@ const cli_command process_cancel_command = {
                "'withdrawn by the customer'\n",
     .args = cancel_specs,
     .args_size = sizeof(decide_args),
-    .run = process_cancel_run,
+    .run = process_decide_run,
 };
 
 const cli_command process_complete_command = {
@@ -313,5 +266,5 @@ const cli_command process_complete_command = {
                "submissionReference=K-17\n",
     .args = complete_specs,
     .args_size = sizeof(decide_args),
-    .run = process_complete_run,
+    .run = process_decide_run,
 };

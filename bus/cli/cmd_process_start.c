@@ -138,29 +138,18 @@ static bool state_list_check_bounds(const state_list *list, cb_error *e)
     return true;
 }
 
-static bool state_list_read(const char *path, state_list *list, cb_error *e)
+/* A jsonl_take_fn. */
+static bool state_list_add(void *arg, char *line, size_t length, size_t number, cb_error *e)
 {
-    OWNED(jsonl) file = NULL;
+    state_list *list = arg;
 
-    if (!jsonl_open(path, &file, e))
+    if (!state_list_make_room(list, e) || !state_list_check_bounds(list, e) ||
+        !json_check_object(line, length, e))
         return false;
-    for (;;) {
-        char *text = NULL;
-        size_t length = 0, number = 0;
-
-        if (!jsonl_next(file, &text, &length, &number, e))
-            return false;
-        if (!text)
-            return true;
-        if (!state_list_make_room(list, e) || !state_list_check_bounds(list, e) ||
-            !json_check_object(text, length, e)) {
-            free(text);
-            return cb_fail_while(e, "reading line %zu", number);
-        }
-        list->lines[list->n] = number;
-        list->states[list->n++] = text;
-        list->bytes += length;
-    }
+    list->lines[list->n] = number;
+    list->states[list->n++] = line;
+    list->bytes += length;
+    return true;
 }
 
 static bool start_on_progress(size_t started, size_t total, void *arg)
@@ -193,7 +182,7 @@ static int start_batch(cli *c, const start_batch_args *args, const char *type, c
     cb_uuid made = { "" };
     cb_error e = { 0 };
 
-    if (!(list || fail_memory(&e)) || !state_list_read(args->file, list, &e) ||
+    if (!(list || fail_memory(&e)) || !jsonl_each(args->file, state_list_add, list, &e) ||
         !cli_connect(c, true, &e) || !deadline_of(c->db, deadline, &moment, &e))
         return cli_fail(c, &e);
     const cb_start_batch_options options = { .process_type = type,

@@ -9,16 +9,8 @@
 
 static int queue_list_run(cli *c, void *args)
 {
-    OWNED(cb_rows) rows = NULL;
-    cb_error e = { 0 };
-
     (void)args;
-    if (!cli_connect(c, true, &e) || !cb_queue_list(c->db, &rows, &e))
-        return cli_fail(c, &e);
-    output_rows(c, rows, NULL);
-    if (cb_rows_count(rows) == 0)
-        cli_note(c, "no queues yet: commandbus queue create DOMAIN");
-    return EXIT_OK;
+    return output_all(c, cb_queue_list, "no queues yet: commandbus queue create DOMAIN");
 }
 
 const cli_command queue_list_command = {

@@ -9,16 +9,9 @@
 
 static int responder_list_run(cli *c, void *args)
 {
-    OWNED(cb_rows) rows = NULL;
-    cb_error e = { 0 };
-
     (void)args;
-    if (!cli_connect(c, true, &e) || !cb_responder_list(c->db, &rows, &e))
-        return cli_fail(c, &e);
-    output_rows(c, rows, NULL);
-    if (cb_rows_count(rows) == 0)
-        cli_note(c, "operators and workers only: commandbus responder allow ROLE TYPE RESPONSE");
-    return EXIT_OK;
+    return output_all(c, cb_responder_list,
+                      "operators and workers only: commandbus responder allow ROLE TYPE RESPONSE");
 }
 
 const cli_command responder_list_command = {

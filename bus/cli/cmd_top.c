@@ -118,12 +118,6 @@ static void rates_update(rates *r, const cb_rows *domains, double now)
     }
 }
 
-static void rates_done(rates *r)
-{
-    free(r->items);
-    *r = (rates){ 0 };
-}
-
 /* The domains: figures with rates, a trend and a bar. */
 
 enum {
@@ -242,7 +236,7 @@ typedef struct {
 static void top_done(top *t)
 {
     fleet_view_done(&t->view);
-    rates_done(&t->rates);
+    free(t->rates.items);
 }
 
 /* A connection that was lost is tried again at the next look: a restart of the server is what one

@@ -4,6 +4,7 @@
 #include "json_text.h"
 #include "output.h"
 
+#include <commandbus/process_query.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,6 @@ static char *fleet_domains_of(const char *json)
     return list;
 }
 
-static int fleet_state_colour(const char *state)
-{
-    return strcmp(state, "running") == 0 ? GRID_GREEN : GRID_YELLOW;
-}
-
 /* The instance has not been heard of for a minute. */
 static bool fleet_is_silent(const fleet_view *view, size_t row)
 {
@@ -128,7 +124,7 @@ void fleet_print_instances(FILE *out, const fleet_view *view, bool colour)
         grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "name"));
         grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "host"));
         grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "profile"));
-        grid_add(g, fleet_state_colour(state), "%s", state);
+        grid_add(g, strcmp(state, "running") == 0 ? GRID_GREEN : GRID_YELLOW, "%s", state);
         grid_add(g, GRID_PLAIN, "%s", fleet_text(rows, i, "version"));
         grid_add(g, GRID_PLAIN, "%s",
                  fleet_age(fleet_number(rows, i, "uptime_seconds"), up, sizeof up));

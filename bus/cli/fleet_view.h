@@ -3,7 +3,6 @@
 #define CLI_FLEET_VIEW_H
 
 #include <commandbus/fleet.h>
-#include <commandbus/process_query.h>
 #include <stdio.h>
 
 typedef struct {

@@ -186,13 +186,8 @@ bool json_next_member(char **at, json_member *ret)
     return true;
 }
 
+#define LONGEST_LINE     ((size_t)2 << 20) /* bytes */
 #define LARGEST_ARGUMENT ((size_t)64 << 20)
-
-struct jsonl {
-    FILE *in;
-    const char *name;
-    size_t number;
-};
 
 static bool text_open(const char *path, FILE **ret, cb_error *e)
 {
@@ -201,27 +196,6 @@ static bool text_open(const char *path, FILE **ret, cb_error *e)
         return cb_fail(e, CB_INVALID_DATA, "cannot open %s: %s", path, strerror(errno));
     *ret = in;
     return true;
-}
-
-bool jsonl_open(const char *path, jsonl **ret, cb_error *e)
-{
-    OWNED(jsonl) file = calloc(1, sizeof *file);
-    if (!file)
-        return fail_memory(e);
-    file->name = strcmp(path, "-") == 0 ? "stdin" : path;
-    if (!text_open(path, &file->in, e))
-        return false;
-    *ret = jsonl_take(&file);
-    return true;
-}
-
-void jsonl_free(jsonl *file)
-{
-    if (!file)
-        return;
-    if (file->in && file->in != stdin)
-        fclose(file->in);
-    free(file);
 }
 
 /* Bytes up to `stop` (EOF for all), at most `most`. *ended tells whether there was nothing left. */
@@ -261,29 +235,50 @@ static bool text_read_up_to(FILE *in, int stop, size_t most, char **ret, size_t 
     return true;
 }
 
-bool jsonl_next(jsonl *file, char **line, size_t *length, size_t *number, cb_error *e)
+/* The next line that is not blank; *line is the caller's, and NULL at the end of the file.
+ * *number is that of the line before. */
+static bool jsonl_next(FILE *in, char **line, size_t *length, size_t *number, cb_error *e)
 {
-    for (;;) {
-        bool ended = false;
-        char *text = NULL;
+    bool ended = false, blank = true;
+    char *text = NULL;
 
-        if (!text_read_up_to(file->in, '\n', JSONL_LONGEST, &text, length, &ended, e))
-            return cb_fail_while(e, "reading line %zu of %s", file->number + 1, file->name);
-        file->number++;
-        if (!ended && text[strspn(text, " \t\r")] == '\0') {
-            free(text);
-            continue;
-        }
-        if (ended) {
+    while (blank) {
+        if (!text_read_up_to(in, '\n', LONGEST_LINE, &text, length, &ended, e))
+            return false;
+        ++*number;
+        blank = !ended && text[strspn(text, " \t\r")] == '\0';
+        if (blank || ended) {
             free(text);
             text = NULL;
-        } else if (text[*length - 1] == '\r') {
-            text[--*length] = '\0';
         }
-        *line = text;
-        *number = file->number;
-        return true;
     }
+    if (text && text[*length - 1] == '\r')
+        text[--*length] = '\0';
+    *line = text;
+    return true;
+}
+
+bool jsonl_each(const char *path, jsonl_take_fn *take, void *arg, cb_error *e)
+{
+    FILE *in = NULL;
+    char *line = NULL;
+    size_t length = 0, number = 0;
+    bool good = true;
+
+    if (!text_open(path, &in, e))
+        return false;
+    do {
+        if (!jsonl_next(in, &line, &length, &number, e)) {
+            good = cb_fail_while(e, "reading line %zu of %s", number + 1,
+                                 in == stdin ? "stdin" : path);
+        } else if (line && !take(arg, line, length, number, e)) {
+            free(line);
+            good = cb_fail_while(e, "reading line %zu", number);
+        }
+    } while (good && line);
+    if (in != stdin)
+        fclose(in);
+    return good;
 }
 
 bool read_text_file(const char *path, size_t most, char **ret, cb_error *e)

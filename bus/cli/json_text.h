@@ -4,7 +4,6 @@
 #define CLI_JSON_TEXT_H
 
 #include <commandbus/error.h>
-#include <commandbus/owned.h>
 #include <json-c/json_object.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,19 +39,11 @@ bool json_next_member(char **at, json_member *ret);
  * character in it, which no text of ours may have. */
 bool json_unescape(char *raw);
 
-#define JSONL_LONGEST ((size_t)2 << 20) /* bytes in a line */
-
-/* A file of JSON lines. */
-typedef struct jsonl jsonl;
-
-/* Opens a file, or stdin for "-". */
-bool jsonl_open(const char *path, jsonl **ret, cb_error *e);
-void jsonl_free(jsonl *file);
-DEFINE_OWNED(jsonl, jsonl_free)
-
-/* The next line that is not blank, without its line end. The caller owns *line (free it), which is
- * NULL at the end of the file; *number counts from 1. A failure names the line. */
-bool jsonl_next(jsonl *file, char **line, size_t *length, size_t *number, cb_error *e);
+/* Calls `take` for each line of a file ("-" is stdin) that is not blank, without its line end;
+ * `number` counts from 1. A line that is taken is the callee's to free. A failure names the
+ * line. */
+typedef bool jsonl_take_fn(void *arg, char *line, size_t length, size_t number, cb_error *e);
+bool jsonl_each(const char *path, jsonl_take_fn *take, void *arg, cb_error *e);
 
 /* A whole file ("-" is stdin) of at most `most` bytes as text. The caller owns *ret. */
 bool read_text_file(const char *path, size_t most, char **ret, cb_error *e);

@@ -287,6 +287,19 @@ void output_rows(const cli *c, const cb_rows *rows, const char *const *columns)
     output_pages(c, (cb_rows *const[]){ (cb_rows *)rows }, 1, columns);
 }
 
+int output_all(cli *c, bool (*query)(cb_db *db, cb_rows **ret, cb_error *e), const char *none)
+{
+    OWNED(cb_rows) rows = NULL;
+    cb_error e = { 0 };
+
+    if (!cli_connect(c, true, &e) || !query(c->db, &rows, &e))
+        return cli_fail(c, &e);
+    output_rows(c, rows, NULL);
+    if (cb_rows_count(rows) == 0)
+        cli_note(c, "%s", none);
+    return EXIT_OK;
+}
+
 void output_record(const cb_rows *rows, size_t row)
 {
     size_t width = 0;

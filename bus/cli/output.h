@@ -17,6 +17,10 @@ void output_pages(const cli *c, cb_rows *const *pages, size_t n, const char *con
 /* The same for one result. */
 void output_rows(const cli *c, const cb_rows *rows, const char *const *columns);
 
+/* A whole command: connects and prints all that the query finds; `none` is the remark when that
+ * is nothing. Returns the exit code. */
+int output_all(cli *c, bool (*query)(cb_db *db, cb_rows **ret, cb_error *e), const char *none);
+
 /* One row as lines of "name  value", JSON values indented below their name. */
 void output_record(const cb_rows *rows, size_t row);
 

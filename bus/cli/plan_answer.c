@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *const plan_assumptions[] = {
     "Arrivals are independent of each other (Poisson). Batches and bursts wait longer than shown.",

@@ -42,7 +42,7 @@ static void story_print_json(const char *before, json_object *value)
 static const struct {
     const char *event, *words;
     bool waited; /* the time since the line before was spent in the queue */
-} trail_tellings[] = {
+} record_tellings[] = {
     { "SENT", "sent", false },
     { "RECEIVED", "received", true },
     { "COMPLETED", "completed", false },
@@ -58,7 +58,7 @@ static const struct {
 };
 
 /* Only what says why: a result is the record's. */
-static void trail_print_why(json_object *details)
+static void record_print_why(json_object *details)
 {
     const char *code = json_member_text(details, "error_code");
 
@@ -69,16 +69,16 @@ static void trail_print_why(json_object *details)
 }
 
 /* most: how often its handler may be called, or NULL. */
-static void trail_print_event(json_object *event, double since, const char *most)
+static void record_print_trail_event(json_object *event, double since, const char *most)
 {
     const char *name = json_member_text(event, "event_type"), *words = name;
     bool waited = false, received = strcmp(name, "RECEIVED") == 0;
     char span[48];
 
-    for (size_t i = 0; i < sizeof trail_tellings / sizeof *trail_tellings; i++) {
-        if (strcmp(trail_tellings[i].event, name) == 0) {
-            words = trail_tellings[i].words;
-            waited = trail_tellings[i].waited;
+    for (size_t i = 0; i < sizeof record_tellings / sizeof *record_tellings; i++) {
+        if (strcmp(record_tellings[i].event, name) == 0) {
+            words = record_tellings[i].words;
+            waited = record_tellings[i].waited;
         }
     }
     output_plain(stdout, words);
@@ -92,12 +92,12 @@ static void trail_print_event(json_object *event, double since, const char *most
         story_fact(", last run by ", json_member_text(event, "worker"));
     if (since >= 0)
         printf(waited ? ", waited %s" : " after %s", moment_span(since, span, sizeof span));
-    trail_print_why(json_member_of(event, "details"));
+    record_print_why(json_member_of(event, "details"));
     putchar('\n');
 }
 
 /* What happened to a record's command, a line each. */
-static void trail_print(json_object *command)
+static void record_print_trail(json_object *command)
 {
     json_object *trail = json_member_of(command, "trail");
     double before = 0, at = 0;
@@ -116,8 +116,8 @@ static void trail_print(json_object *command)
         if (strcmp(name, "RETRY_SCHEDULED") == 0)
             printf("comes again at %s\n", moment_clock(again, clock, sizeof clock));
         else
-            trail_print_event(event, known ? at - before : -1,
-                              json_member_text(command, "max_attempts"));
+            record_print_trail_event(event, known ? at - before : -1,
+                                     json_member_text(command, "max_attempts"));
         before = at;
         known = true;
     }
@@ -190,15 +190,6 @@ static void record_print_changes(json_object *record)
         printf(" and %zu more", all - MOST_FIELDS);
 }
 
-/* Who decided, and why. */
-static void record_print_operator(json_object *record)
-{
-    json_object *result = json_member_of(record, "result");
-
-    story_fact("  by ", json_member_text(result, "operator"));
-    story_fact(": ", json_member_text(result, "reason"));
-}
-
 /* "  attempt 2 of 3". */
 static void record_print_attempt(json_object *record)
 {
@@ -232,7 +223,7 @@ static void record_print_command(json_object *record)
     if (!json_member_text(command, "status"))
         fputs(": its retention is over", stdout);
     putchar('\n');
-    trail_print(command);
+    record_print_trail(command);
 }
 
 /* An attempt that others followed: "      attempt 1 of 3 at 08:00:00.123  took 4 ms on w-1:
@@ -273,7 +264,7 @@ static void record_print_formers(const process_view *v, json_object *record)
 static void record_print(const process_view *v, json_object *record, int width)
 {
     const char *name = json_member_text(record, "name");
-    bool is_operator = json_member_is(record, "kind", "OPERATOR");
+    json_object *result = json_member_of(record, "result");
 
     printf("%-12s ", json_member_shown(record, "kind"));
     story_fact("", name);
@@ -284,12 +275,14 @@ static void record_print(const process_view *v, json_object *record, int width)
     record_print_attempt(record);
     record_print_during(v, record);
     record_print_changes(record);
-    if (is_operator)
-        record_print_operator(record);
-    else if (json_member_is(record, "kind", "RESPONSE") ||
-             json_member_is(record, "kind", "SIDE_EFFECT") ||
-             json_member_is(record, "kind", "VERSION"))
-        story_print_json("  ", json_member_of(record, "result"));
+    if (json_member_is(record, "kind", "OPERATOR")) { /* who decided, and why */
+        story_fact("  by ", json_member_text(result, "operator"));
+        story_fact(": ", json_member_text(result, "reason"));
+    } else if (json_member_is(record, "kind", "RESPONSE") ||
+               json_member_is(record, "kind", "SIDE_EFFECT") ||
+               json_member_is(record, "kind", "VERSION")) {
+        story_print_json("  ", result);
+    }
     putchar('\n');
     record_print_formers(v, record);
     if (json_member_text(record, "error_code")) {
