@@ -23,8 +23,8 @@ void batch_made(const cli *c, const cb_uuid *id, size_t n)
         return;
     }
     json_object *object = json_object_new_object();
-    json_object_object_add(object, "batch_id", json_object_new_string(id->text));
-    json_object_object_add(object, "total", json_object_new_int64((int64_t)n));
+    json_put_text(object, "batch_id", id->text);
+    json_put_int(object, "total", (int64_t)n);
     json_print_adopt(object);
 }
 

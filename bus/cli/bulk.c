@@ -62,9 +62,9 @@ static void bulk_report(const cli *c, const bulk *b, size_t acted, size_t refuse
 {
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "action", json_object_new_string(b->decision->verb));
-        json_object_object_add(object, "acted", json_object_new_int64((int64_t)acted));
-        json_object_object_add(object, "refused", json_object_new_int64((int64_t)refused));
+        json_put_text(object, "action", b->decision->verb);
+        json_put_int(object, "acted", (int64_t)acted);
+        json_put_int(object, "refused", (int64_t)refused);
         json_print_adopt(object);
         return;
     }

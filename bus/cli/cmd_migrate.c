@@ -123,11 +123,11 @@ static void migrate_report(const cli *c, const char *component, const cb_migrate
 {
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "component", json_object_new_string(component));
-        json_object_object_add(object, "found", json_object_new_int(r->found));
-        json_object_object_add(object, "now", json_object_new_int(r->now));
-        json_object_object_add(object, "applied", json_object_new_int(r->applied));
-        json_object_object_add(object, "functions", json_object_new_boolean(r->functions));
+        json_put_text(object, "component", component);
+        json_put_int(object, "found", r->found);
+        json_put_int(object, "now", r->now);
+        json_put_int(object, "applied", r->applied);
+        json_put_bool(object, "functions", r->functions);
         json_print_adopt(object);
     } else if (r->applied == 0) {
         printf("%s: already at version %d%s\n", component, r->now,
@@ -170,14 +170,13 @@ static int migrate_show_status(cli *c)
         return EXIT_OK;
     }
     json_object *object = json_object_new_object();
-    json_object_object_add(object, "found", json_object_new_int(s.found));
-    json_object_object_add(object, "brings", json_object_new_int(s.brings));
-    json_object_object_add(object, "missing", json_object_new_int(s.missing));
-    json_object_object_add(object, "former", json_object_new_boolean(s.former));
-    json_object_object_add(object, "functions",
-                           *s.functions ? json_object_new_string(s.functions) : NULL);
-    json_object_object_add(object, "functions_differ", json_object_new_boolean(s.functions_differ));
-    json_object_object_add(object, "functions_wanted", json_object_new_boolean(s.functions_wanted));
+    json_put_int(object, "found", s.found);
+    json_put_int(object, "brings", s.brings);
+    json_put_int(object, "missing", s.missing);
+    json_put_bool(object, "former", s.former);
+    json_put_text(object, "functions", *s.functions ? s.functions : NULL);
+    json_put_bool(object, "functions_differ", s.functions_differ);
+    json_put_bool(object, "functions_wanted", s.functions_wanted);
     json_print_adopt(object);
     return EXIT_OK;
 }

@@ -159,8 +159,8 @@ static int process_respond_run(cli *c, void *untyped)
         return cli_fail(c, &e);
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "process_id", json_object_new_string(a->id));
-        json_object_object_add(object, "accepted", json_object_new_boolean(accepted));
+        json_put_text(object, "process_id", a->id);
+        json_put_bool(object, "accepted", accepted);
         json_print_adopt(object);
     } else {
         puts(accepted ? "accepted" : "it was there already: nothing changed");

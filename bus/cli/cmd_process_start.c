@@ -240,7 +240,7 @@ static int process_start_run(cli *c, void *untyped)
         return cli_fail(c, &e);
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "process_id", json_object_new_string(id.text));
+        json_put_text(object, "process_id", id.text);
         json_print_adopt(object);
     } else {
         puts(id.text);

@@ -60,11 +60,11 @@ static void purge_report(const cli *c, const cb_purge_counts *n)
         return;
     }
     json_object *object = json_object_new_object();
-    json_object_object_add(object, "commands", json_object_new_int64(n->commands));
-    json_object_object_add(object, "batches", json_object_new_int64(n->batches));
-    json_object_object_add(object, "audit", json_object_new_int64(n->audit));
-    json_object_object_add(object, "archives", json_object_new_int64(n->archives));
-    json_object_object_add(object, "processes", json_object_new_int64(n->processes));
+    json_put_int(object, "commands", n->commands);
+    json_put_int(object, "batches", n->batches);
+    json_put_int(object, "audit", n->audit);
+    json_put_int(object, "archives", n->archives);
+    json_put_int(object, "processes", n->processes);
     json_print_adopt(object);
 }
 

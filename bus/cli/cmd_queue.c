@@ -45,10 +45,8 @@ static int queue_create_run(cli *c, void *untyped)
 
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "domain", json_object_new_string(args->domain));
-        json_object_object_add(object, "reply_queue",
-                               args->reply_queue ? json_object_new_string(args->reply_queue)
-                                                 : NULL);
+        json_put_text(object, "domain", args->domain);
+        json_put_text(object, "reply_queue", args->reply_queue);
         json_print_adopt(object);
     } else {
         printf("domain %s is registered: %s__commands, %s__replies%s%s\n", args->domain,

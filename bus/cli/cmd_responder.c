@@ -51,8 +51,8 @@ static int responder_change(cli *c, const right_args *a, responder_change_fn *ca
         return cli_fail(c, &e);
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "role", json_object_new_string(a->role));
-        json_object_object_add(object, "changed", json_object_new_int64(changed));
+        json_put_text(object, "role", a->role);
+        json_put_int(object, "changed", changed);
         json_print_adopt(object);
     } else if (changed > 0) {
         printf("%s: %ld %s\n", a->role, changed, done);

@@ -209,7 +209,7 @@ static void send_report(const sender *s, double seconds, json_object *ids)
         return;
     }
     json_object *object = json_object_new_object();
-    json_object_object_add(object, "sent", json_object_new_int64((int64_t)s->sent));
+    json_put_int(object, "sent", (int64_t)s->sent);
     json_object_object_add(object, "seconds", json_object_new_double(seconds));
     if (ids)
         json_object_object_add(object, "command_ids", ids);
@@ -324,7 +324,7 @@ static int send_one(cli *c, const cb_send *command)
         return cli_fail(c, &e);
     if (c->json) {
         json_object *object = json_object_new_object();
-        json_object_object_add(object, "command_id", json_object_new_string(id.text));
+        json_put_text(object, "command_id", id.text);
         json_print_adopt(object);
     } else {
         puts(id.text);

@@ -79,6 +79,21 @@ void json_write_pretty(FILE *out, const char *json, int indent)
     }
 }
 
+void json_put_int(json_object *to, const char *name, int64_t value)
+{
+    json_object_object_add(to, name, json_object_new_int64(value));
+}
+
+void json_put_bool(json_object *to, const char *name, bool value)
+{
+    json_object_object_add(to, name, json_object_new_boolean(value));
+}
+
+void json_put_text(json_object *to, const char *name, const char *value)
+{
+    json_object_object_add(to, name, value ? json_object_new_string(value) : NULL);
+}
+
 void json_print_adopt(json_object *object)
 {
     puts(json_object_to_json_string_ext(object,

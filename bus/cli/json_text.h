@@ -7,6 +7,7 @@
 #include <json-c/json_object.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* A quoted string with what JSON wants escaped; null for NULL. */
@@ -14,6 +15,11 @@ void json_write_string(FILE *out, const char *text);
 
 /* Valid JSON over several lines, each but the first indented by `indent` spaces. */
 void json_write_pretty(FILE *out, const char *json, int indent);
+
+/* Members of an object that is being made; NULL is null. */
+void json_put_int(json_object *to, const char *name, int64_t value);
+void json_put_bool(json_object *to, const char *name, bool value);
+void json_put_text(json_object *to, const char *name, const char *value);
 
 /* Prints the object on one line and frees it. */
 void json_print_adopt(json_object *object);
