@@ -1,5 +1,5 @@
 /* The CLI: what every command gets (the settings, the connection, how it fails), and the table that
- * knows them all, which help and completion are made from. */
+ * knows them all. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -74,13 +74,5 @@ extern const cli_command migrate_command, send_command, command_list_command, co
     process_cancel_command, process_complete_command, responder_list_command,
     responder_allow_command, responder_forbid_command, queue_list_command, queue_create_command,
     fleet_command, top_command, plan_command, purge_command, doctor_command;
-
-/* --help: every command, or those of a group; one command in full. */
-void help_overview(const char *group);
-void help_command(const cli_command *command);
-
-/* What may stand in place of the last of these words of a command line (without the program's
- * name), one a line. Nothing where a file or a free text is expected. */
-void complete_words(int n, char **words);
 
 #endif

@@ -1,6 +1,7 @@
 /* The commandbus CLI: finds the command in the table, reads its options, runs it. */
 #include "cli.h"
 #include "fail.h"
+#include "help.h"
 #include "nearest.h"
 
 #include <commandbus/version.h>
