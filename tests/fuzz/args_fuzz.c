@@ -7,8 +7,7 @@
 #include <commandbus/uuid.h>
 
 #include "args.h"
-#include "frequency.h"
-#include "moment.h"
+#include "figures.h"
 #include "utf8.h"
 
 typedef struct {
