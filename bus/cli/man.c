@@ -1,5 +1,4 @@
 /* Writes commandbus(1), from the tables that --help prints, while the tree is built. */
-#include "commands.h"
 #include "help.h"
 #include "manual.h"
 
