@@ -1,14 +1,10 @@
 -- Commands, for people.
 
---: command_list
+--: part command_filter
 -- $1 domain, $2 command_id, $3 command_type, $4 status, $5 error_code, $6 batch_id,
--- $7 created_from, $8 created_to, $9 older_than; NULL does not filter. $10 limit, $11 offset.
--- A time is ISO 8601, or an interval before now. Newest first, without payloads.
-SELECT c.domain, c.command_id, c.command_type, c.status, c.attempts, c.max_attempts,
-       c.correlation_id, c.batch_id, c.reply_to, c.error_type, c.error_code, c.lease_owner,
-       c.created_at, c.updated_at, c.completed_at
-FROM commandbus.command_metadata c
-WHERE ($1::text IS NULL OR c.domain = $1::text)
+-- $7 created_from, $8 created_to, $9 older_than; NULL does not filter. A time is ISO 8601, or an
+-- interval before now.
+($1::text IS NULL OR c.domain = $1::text)
   AND ($2::uuid IS NULL OR c.command_id = $2::uuid)
   AND ($3::text IS NULL OR c.command_type = $3::text)
   AND ($4::text IS NULL OR c.status = $4::text::commandbus.command_status)
@@ -21,6 +17,15 @@ WHERE ($1::text IS NULL OR c.domain = $1::text)
                                                THEN $8::text::timestamptz
                                                ELSE statement_timestamp() - $8::text::interval END)
   AND ($9::text IS NULL OR c.tsq_at <= statement_timestamp() - $9::text::interval)
+
+--: command_list
+-- $1 to $9 as command_filter, $10 limit, $11 offset. Newest first, without payloads.
+SELECT c.domain, c.command_id, c.command_type, c.status, c.attempts, c.max_attempts,
+       c.correlation_id, c.batch_id, c.reply_to, c.error_type, c.error_code, c.lease_owner,
+       c.created_at, c.updated_at, c.completed_at
+FROM commandbus.command_metadata c
+WHERE
+  --+ command_filter
 ORDER BY c.created_at DESC, c.command_id DESC
 LIMIT $10::bigint OFFSET $11::bigint
 

@@ -44,19 +44,10 @@ SELECT commandbus.process_cancel($1::uuid, $2::text, $3::text, $4::boolean)
 -- $1 process_id, $2 operator, $3 reason, $4 overrides or NULL
 SELECT commandbus.process_complete($1::uuid, $2::text, $3::text, $4::jsonb)
 
---: process_list
+--: part process_filter
 -- $1 domain, $2 process_type, $3 statuses (array), $4 error_code, $5 batch_id, $6 created_from,
--- $7 created_to, $8 older_than; NULL does not filter. $9 limit, $10 offset. A time is ISO 8601, or
--- an interval before now. Newest first, without states. older_than: since anything about it
--- changed.
-SELECT p.process_id, p.domain, p.process_type, p.status, p.phase,
-       coalesce(p.current_wait, p.current_step) AS current, p.error_code, p.version,
-       p.execution_model, p.current_step, p.current_wait, p.batch_id, p.lease_owner, p.wake_at,
-       p.next_retry_at, p.next_wait_timeout_at, p.deadline_at, p.tsq_at, p.created_at, p.updated_at,
-       p.completed_at
-FROM commandbus.process p
-WHERE true
-  AND ($1::text IS NULL OR p.domain = $1::text)
+-- $7 created_to; NULL does not filter. A time is ISO 8601, or an interval before now.
+($1::text IS NULL OR p.domain = $1::text)
   AND ($2::text IS NULL OR p.process_type = $2::text)
   AND ($3::text IS NULL OR p.status = ANY ($3::text::commandbus.process_status[]))
   AND ($4::text IS NULL OR p.error_code = $4::text)
@@ -67,6 +58,18 @@ WHERE true
   AND ($7::text IS NULL OR p.created_at < CASE WHEN $7::text ~ '^\d{4}-\d\d'
                                                THEN $7::text::timestamptz
                                                ELSE commandbus.now() - $7::text::interval END)
+
+--: process_list
+-- $1 to $7 as process_filter, $8 older_than, $9 limit, $10 offset.
+-- Newest first, without states. older_than: since anything about it changed.
+SELECT p.process_id, p.domain, p.process_type, p.status, p.phase,
+       coalesce(p.current_wait, p.current_step) AS current, p.error_code, p.version,
+       p.execution_model, p.current_step, p.current_wait, p.batch_id, p.lease_owner, p.wake_at,
+       p.next_retry_at, p.next_wait_timeout_at, p.deadline_at, p.tsq_at, p.created_at, p.updated_at,
+       p.completed_at
+FROM commandbus.process p
+WHERE
+  --+ process_filter
   AND ($8::text IS NULL
        OR coalesce(p.tsq_at, p.updated_at) <= commandbus.now() - $8::text::interval)
 ORDER BY p.created_at DESC, p.process_id DESC
@@ -159,24 +162,13 @@ FROM one p
 SELECT commandbus.now() + $1::interval AS moment
 
 --: process_counts
--- $1 domain, $2 process_type, $3 statuses (array), $4 error_code, $5 batch_id, $6 created_from,
--- $7 created_to, $8 older_than; NULL does not filter. $9 limit, $10 offset. A time is ISO 8601, or
--- an interval before now. How many, by type, status and error code.
+-- $1 to $7 as process_filter, $8 older_than, $9 limit, $10 offset.
+-- How many, by type, status and error code.
 SELECT p.domain, p.process_type, p.status, p.error_code, count(*) AS processes,
        min(p.created_at) AS oldest_at
 FROM commandbus.process p
-WHERE true
-  AND ($1::text IS NULL OR p.domain = $1::text)
-  AND ($2::text IS NULL OR p.process_type = $2::text)
-  AND ($3::text IS NULL OR p.status = ANY ($3::text::commandbus.process_status[]))
-  AND ($4::text IS NULL OR p.error_code = $4::text)
-  AND ($5::uuid IS NULL OR p.batch_id = $5::uuid)
-  AND ($6::text IS NULL OR p.created_at >= CASE WHEN $6::text ~ '^\d{4}-\d\d'
-                                                THEN $6::text::timestamptz
-                                                ELSE commandbus.now() - $6::text::interval END)
-  AND ($7::text IS NULL OR p.created_at < CASE WHEN $7::text ~ '^\d{4}-\d\d'
-                                               THEN $7::text::timestamptz
-                                               ELSE commandbus.now() - $7::text::interval END)
+WHERE
+  --+ process_filter
   AND ($8::text IS NULL
        OR coalesce(p.tsq_at, p.updated_at) <= commandbus.now() - $8::text::interval)
 GROUP BY p.domain, p.process_type, p.status, p.error_code
@@ -184,25 +176,15 @@ ORDER BY p.domain, p.process_type, p.status, p.error_code
 LIMIT $9::bigint OFFSET $10::bigint
 
 --: process_tsq_list
--- $1 domain, $2 process_type, $3 statuses (array), $4 error_code, $5 batch_id, $6 created_from,
--- $7 created_to, $8 older_than; NULL does not filter. $9 limit, $10 offset. A time is ISO 8601, or
--- an interval before now. Those that wait for an operator, oldest first.
+-- $1 to $7 as process_filter, $8 older_than, $9 limit, $10 offset.
+-- Those that wait for an operator, oldest first.
 SELECT p.process_id, p.domain, p.process_type, p.phase,
        coalesce(p.current_wait, p.current_step) AS current, p.error_code, p.error_message, p.tsq_at,
        p.batch_id, p.deadline_at, p.created_at
 FROM commandbus.process p
 WHERE p.tsq_at IS NOT NULL AND p.status = 'WAITING_FOR_TSQ'
-  AND ($1::text IS NULL OR p.domain = $1::text)
-  AND ($2::text IS NULL OR p.process_type = $2::text)
-  AND ($3::text IS NULL OR p.status = ANY ($3::text::commandbus.process_status[]))
-  AND ($4::text IS NULL OR p.error_code = $4::text)
-  AND ($5::uuid IS NULL OR p.batch_id = $5::uuid)
-  AND ($6::text IS NULL OR p.created_at >= CASE WHEN $6::text ~ '^\d{4}-\d\d'
-                                                THEN $6::text::timestamptz
-                                                ELSE commandbus.now() - $6::text::interval END)
-  AND ($7::text IS NULL OR p.created_at < CASE WHEN $7::text ~ '^\d{4}-\d\d'
-                                               THEN $7::text::timestamptz
-                                               ELSE commandbus.now() - $7::text::interval END)
+  AND
+  --+ process_filter
   AND ($8::text IS NULL OR p.tsq_at <= commandbus.now() - $8::text::interval)
 ORDER BY p.tsq_at, p.process_id
 LIMIT $9::bigint OFFSET $10::bigint
