@@ -65,7 +65,8 @@ Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 
     rig_close(&r);
 }
 
-/* A thread: it waits for the claim that is open, and begins anew if that takes longer than it may wait. */
+/* A thread: it waits for the claim that is open, and starts over if that takes longer than it may
+ * wait. */
 static void *set_limit_meanwhile(void *conninfo)
 {
     cb_db *db = NULL;
@@ -220,7 +221,7 @@ Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
     rig_close(&r);
 }
 
-Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
+Test(fleet_limit_set, refuses_an_invalid_limit_and_an_unknown_domain)
 {
     rig r = limited_rig(0, 0);
     cb_error e = { 0 };
@@ -237,7 +238,7 @@ Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
     rig_close(&r);
 }
 
-Test(fleet_limit_set, wakes_who_sleeps_for_want_of_a_place) /* DESIGN 2: wake-up */
+Test(fleet_limit_set, wakes_workers_that_sleep_for_lack_of_a_place) /* DESIGN 2: wake-up */
 {
     static const char *const queues[] = { "fx__commands" };
     rig r = limited_rig(2, 3);

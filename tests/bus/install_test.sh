@@ -74,14 +74,14 @@ programs_use_front_doors() {
     found=$(grep -rhoE '<commandbus/[^>]+>' "$work/program" | sort -u)
     [[ -n $found ]] && ! grep -vxFf <(printf '<commandbus/%s.h>\n' "${doors[@]}") <<<"$found"
 }
-# private_headers: the names of those that our own worker, process runtime and tests use.
-private_headers() { (cd "$COMMANDBUS_SOURCE_DIR" && find bus/internal process/internal -name '*.h' -printf '%f\n'); }
+# What only our own worker, process runtime and tests use.
 private_headers_stay_at_home() {
     local header
+    (cd "$COMMANDBUS_SOURCE_DIR" && find bus/internal process/internal -name '*.h' -printf '%f\n') >"$work/private"
     for header in receive settle lease listen process_row run; do
-        private_headers | grep -qx "$header.h" || { echo "$header.h is not private" && return 1; }
+        grep -qx "$header.h" "$work/private" || { echo "$header.h is not private" && return 1; }
     done
-    ! find "$prefix" -name '*.h' -printf '%f\n' | grep -xFf <(private_headers)
+    ! find "$prefix" -name '*.h' -printf '%f\n' | grep -xFf "$work/private"
 }
 # no_header_has_private_symbols: what is exported for our own libraries is declared by no installed header.
 no_header_has_private_symbols() {
@@ -89,11 +89,19 @@ no_header_has_private_symbols() {
     [[ -s $work/private ]] && ! grep -rnwFf "$work/private" "$prefix/include"
 }
 
+the_manual_is_installed() {
+    local program
+    for program in commandbus commandbus-worker; do
+        grep -q "^\.TH .*commandbus [0-9.]*" "$prefix/share/man/man1/$program.1" || return
+    done
+}
+
 no_product_has_the_kit() {
     ! grep -rlF cb_test_open "$prefix/bin" "$libdir"/*.so "$libdir/commandbus"
 }
 
 check "the installed CLI finds its library" "$prefix/bin/commandbus" --version
+check "the manual pages are where man looks" the_manual_is_installed
 check "a CMake project finds the package" by_cmake
 check "cc with pkg-config finds the library" by_pkg_config commandbus "$work/program"/*.c
 check "cc with pkg-config finds the worker's engine" \

@@ -28,7 +28,7 @@ static void cut_rig_close(cut_rig *r)
     rig_close(&r->base);
 }
 
-/* The call that was cut says so, and nothing goes until the connection is made anew. */
+/* The call that was cut says so, and nothing works until the connection is reopened. */
 static void expect_lost(cut_rig *r, bool answered, cb_error *e)
 {
     cr_expect_not(answered);

@@ -113,7 +113,7 @@ Test(array, an_empty_one_is_empty_and_not_null)
     assert_answer("SELECT cardinality($1::uuid[])", &p, "0");
 }
 
-Test(array, what_is_no_uuid_is_not_added)
+Test(array, an_invalid_uuid_is_not_added)
 {
     OWNED_BUFFER(ids);
 

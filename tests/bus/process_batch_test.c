@@ -158,7 +158,7 @@ Test(process_batch, counts_what_was_undone_as_failed) /* BUS.5, STP.3 */
     expect_completions(&id, 1);
 }
 
-Test(process_batch, is_open_in_every_status_that_is_no_end) /* BUS.5 */
+Test(process_batch, is_open_in_every_status_that_is_not_final) /* BUS.5 */
 {
     static const struct {
         const char *status, *shown;

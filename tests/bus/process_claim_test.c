@@ -443,7 +443,7 @@ Test(process_claim, by_several_workers_gives_each_process_to_one) /* DESIGN 8.4 
     rig_close(&r);
 }
 
-Test(process_claim, survives_moments_that_are_none) /* DESIGN 8.7 */
+Test(process_claim, survives_infinite_moments) /* DESIGN 8.7 */
 {
     rig r = open_rig();
     cb_uuid id = pay_start(r.db);

@@ -47,7 +47,7 @@ Test(process_lease, extend_moves_the_end_and_the_timer) /* DESIGN 2 leases */
     rig_close(&r);
 }
 
-Test(process_lease, that_is_gone_is_told_per_item) /* DESIGN 2 fence */
+Test(process_lease, that_is_gone_is_reported_per_item) /* DESIGN 2 fence */
 {
     rig r = open_rig();
     cb_uuid ids[3];

@@ -81,7 +81,7 @@ Test(settle_faults, a_result_with_a_nul_character_is_refused_alone) /* WRK.14 */
     rig_close(&r.base);
 }
 
-Test(settle_faults, a_result_that_is_no_json_is_refused_alone) /* WRK.14 */
+Test(settle_faults, a_result_that_is_not_json_is_refused_alone) /* WRK.14 */
 {
     batch_rig r;
     claim_batch(&r);
@@ -189,7 +189,7 @@ Test(settle_faults, a_stale_culprit_is_stale_and_nothing_more) /* WRK.14 */
     rig_close(&r);
 }
 
-Test(settle_faults, a_statement_that_is_cancelled_is_no_fault_of_an_item) /* WRK.14 */
+Test(settle_faults, a_cancelled_statement_is_not_blamed_on_an_item) /* WRK.14 */
 {
     batch_rig r;
     cb_error e = { 0 };

@@ -40,7 +40,8 @@ static cb_flow works(cb_process *p, void *state)
 static const cb_process_type type =
     tale_type("Corrupt", works, .responses = responses, .n_responses = 1);
 
-/* A process that waits, spoiled by the statement and woken; beside it one that is fine. Then mended. */
+/* A process that waits, spoiled by the statement and woken, and beside it one that is fine. Then
+ * repaired. */
 static void expect_parked(stage *s, const char *spoil, const char *code, const char *why,
                           const char *mend)
 {

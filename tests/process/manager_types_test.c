@@ -5,7 +5,7 @@ static cb_manager_step steps[ORDER_STEPS];
 static cb_process_manager manager;
 static cb_process_type type;
 
-/* Begins anew with a type that is sound. */
+/* Starts over with a valid type. */
 static void begin(void)
 {
     memcpy(steps, order_steps, sizeof steps);

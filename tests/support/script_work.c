@@ -196,7 +196,7 @@ void leases_end(play *p)
               "UPDATE pgmq.q_risk__commands SET vt = clock_timestamp() - interval '1 second'");
 }
 
-/* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
+/* A wake-up is only a hint: whoever is woken for nothing goes back to sleep as before. */
 void wake_all(play *p)
 {
     test_exec(p->s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now() "
