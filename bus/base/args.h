@@ -27,7 +27,8 @@ typedef struct {
     size_t n;
 } arg_list;
 
-/* Fills the field from the text. When it fails, the message is put behind the name of the option. */
+/* Fills the field from the text. When it fails, the message is put behind the name of the
+ * option. */
 typedef bool arg_read_fn(const char *text, void *field, cb_error *e);
 
 typedef struct {
@@ -54,8 +55,8 @@ typedef struct {
     bool seen[ARG_MAX_SPECS];
 } arg_target;
 
-/* Fills the targets from argv[0] to argv[argc - 1]. Positional arguments belong to the first target.
- * Texts are borrowed from argv. Every failure but CB_MEMORY is CB_MISUSE. */
+/* Fills the targets from argv[0] to argv[argc - 1]. Positional arguments belong to the first
+ * target. Texts are borrowed from argv. Every failure but CB_MEMORY is CB_MISUSE. */
 bool args_parse(int argc, char **argv, arg_target *targets, size_t n, cb_error *e);
 
 /* Fails unless everything required was given. */

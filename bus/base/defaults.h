@@ -1,5 +1,5 @@
-/* The defaults of settings, once: the keys of commandbus-worker (worker/config/keys.c) and the options of
- * the libraries, for programs that embed them and leave a setting out, have the same. */
+/* The defaults of settings, once: the keys of commandbus-worker (worker/config/keys.c) and the
+ * options of the libraries, for programs that embed them and leave a setting out, have the same. */
 #ifndef BASE_DEFAULTS_H
 #define BASE_DEFAULTS_H
 
@@ -13,7 +13,7 @@
 #define DEFAULT_POLL_SECONDS            1
 #define DEFAULT_HANDLER_TIMEOUT_SECONDS 30 /* at most the lease */
 #define DEFAULT_MAX_ATTEMPTS            3
-#define DEFAULT_RETRY_BACKOFF           10, 60, 300 /* seconds after attempt 1, 2, ...; the last repeats */
+#define DEFAULT_RETRY_BACKOFF           10, 60, 300 /* seconds; the last repeats */
 #define DEFAULT_EMPTY_BACKOFF_SECONDS   30          /* after each, by a schedule without entries */
 
 /* Of a worker. */

@@ -9,8 +9,8 @@
 #define DURATION_SIZE 32 /* room for any duration or interval below */
 
 /* In milliseconds, rounded; at most a century. A number needs a unit, except 0, and where
- * bare_is_seconds says what it means. When false, *why says what to write instead (static storage) and
- * *ms is untouched. */
+ * bare_is_seconds says what it means. When false, *why says what to write instead (static storage)
+ * and *ms is untouched. */
 bool duration_parse(const char *text, bool bare_is_seconds, int64_t *ms, const char **why);
 
 /* In the largest unit that leaves a whole number: "90s", "30d", "0s". Returns the buffer. */

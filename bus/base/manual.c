@@ -58,7 +58,7 @@ static void manual_puts(FILE *out, const char *text)
     manual_put(out, text, strlen(text));
 }
 
-/* A line of text: a dot at its beginning is no request. */
+/* A line of text: a dot at its beginning is not a request. */
 static void manual_line(FILE *out, const char *line, size_t n)
 {
     if (n > 0 && *line == '.')

@@ -1,5 +1,5 @@
-/* What names may look like. The database has the same rules (domain_name_problem); refused here, a bad
- * name never reaches it. */
+/* What names may look like. The database has the same rules (domain_name_problem); refused here, a
+ * bad name never reaches it. */
 #ifndef BASE_NAME_RULES_H
 #define BASE_NAME_RULES_H
 
@@ -18,8 +18,8 @@ enum {
     NAME_TYPE_LIMIT = 100
 };
 
-/* Each returns NULL when the name is fine, else what to do: "use a-z first, ..." (static storage). NULL
- * is no name. */
+/* Each returns NULL when the name is fine, else what to do: "use a-z first, ..." (static storage).
+ * NULL is not a name. */
 const char *name_rule_domain(const char *name);
 const char *name_rule_queue(const char *name);
 /* Of commands, processes and their steps. */

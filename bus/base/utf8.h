@@ -14,8 +14,8 @@ size_t utf8_length(const char *text);
 /* Same, and the code point. *character is untouched when the result is 0. */
 size_t utf8_decode(const char *text, uint32_t *character);
 
-/* The bytes of a code point, which must be one: not a surrogate, U+10FFFF at most. Writes no NUL and
- * returns how many they are. */
+/* The bytes of a code point, which must be one: not a surrogate, U+10FFFF at most. Writes no NUL
+ * and returns how many they are. */
 size_t utf8_encode(uint32_t character, char out[4]);
 
 bool utf8_is_valid(const char *text);

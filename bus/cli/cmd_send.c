@@ -156,7 +156,7 @@ static bool sender_settle_doubt(sender *s, const cb_send *commands, size_t n, si
 
 /* Sends n more. Gives an id to each command that has none (written to ids[i], which must outlive
  * the commands), so that after a lost connection it can look which chunk is there and go on. An
- * interruption is no failure: then s->sent tells how far it came. */
+ * interruption is not a failure: then s->sent tells how far it came. */
 static bool sender_send(sender *s, cb_send *commands, size_t n, cb_uuid *ids, cb_error *e)
 {
     const cb_send_many_options options = { SENDER_CHUNK, sender_on_progress, s };

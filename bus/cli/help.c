@@ -108,7 +108,7 @@ static const arg_spec *complete_waiting(const arg_spec *specs, const char *word)
     return s && s->kind != ARG_FLAG ? s : NULL;
 }
 
-/* Fills the first two words that are no options. */
+/* Fills the first two words that are not options. */
 static size_t complete_command_words(int n, char **words, const char *found[2])
 {
     size_t count = 0;

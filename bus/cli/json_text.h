@@ -41,8 +41,8 @@ typedef struct {
  * with NULs in place. False after the last member. */
 bool json_next_member(char **at, json_member *ret);
 
-/* Unescapes the string that is `raw` in place. False for what is no string and for one with a NUL
- * character in it, which no text of ours may have. */
+/* Unescapes the string that is `raw` in place. False for what is not a string and for one with a
+ * NUL character in it, which our texts may not have. */
 bool json_unescape(char *raw);
 
 /* Calls `take` for each line of a file ("-" is stdin) that is not blank, without its line end;

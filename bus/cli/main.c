@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes the next word that is no option out of argv, or returns NULL. */
+/* Takes the next word that is not an option out of argv, or returns NULL. */
 static char *main_take_word(int *argc, char **argv)
 {
     for (int i = 0; i < *argc; i++) {

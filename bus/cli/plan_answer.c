@@ -232,13 +232,13 @@ static void answer_print_ways_out(const plan_answer *a)
 
     if (a->limit_rate > 0)
         printf(
-            "  An API that takes more than %s would just carry it, %s with a fifth to spare: talk with who "
+            "  An API that takes more than %s would just carry it, %s with a fifth to spare: talk to whoever "
             "owns it.\n",
             frequency_format(r->rate, rate, sizeof rate),
             frequency_format(r->rate / 0.8, spare, sizeof spare));
     else
         printf(
-            "  A limit of %lld would just carry it, %lld with a fifth to spare: talk with who owns the API.\n"
+            "  A limit of %lld would just carry it, %lld with a fifth to spare: talk to whoever owns the API.\n"
             "  Or calls that take less than %s.\n",
             (long long)a->plan.least, (long long)a->plan.pleasant,
             answer_span(r->limit / r->rate, latency, sizeof latency));

@@ -46,7 +46,7 @@ static bool number_is_finite(const char *token, size_t length)
     return finite;
 }
 
-/* True also for what is no integer by its form (1.0, 1e2). */
+/* True also for what is not an integer by its form (1.0, 1e2). */
 static bool number_fits_64_bits(const char *token, size_t length)
 {
     const size_t always_fits = 18; /* digits, or one less and a sign */
@@ -299,7 +299,7 @@ bool json_check(const char *text, json_kind kind, const char *what, cb_error *e)
     return json_check_numbers(text, kind, JSON_NUMBERS_ANY, what, e);
 }
 
-/* The key as it is written, or its beginning: a key is no secret, a value may be. */
+/* The key as it is written, or its beginning: a key is not a secret, a value may be. */
 static bool fail_twice(const scanner *s, const char *what, cb_error *e)
 {
     char key[64];

@@ -52,7 +52,7 @@ bool cb_process_settle(cb_db *db, const char *worker, cb_process_settlement *ite
 
 /* ---- where one bad item must not spoil its batch ---- */
 
-/* What the items can nest; more is no item of ours. */
+/* What the items can nest; more cannot be an item. */
 enum {
     ITEM_MAX_DEPTH = 256
 };

@@ -36,7 +36,7 @@ bool settle_call_run(settle_call *call, cb_db *db, cb_settlement *items, size_t 
 
 /* Closes batches whose last member was settled, named in column 1 of the settle's answer. After
  * the commit, in a transaction of its own, so that two settlers see each other's members; left
- * out when the caller has one open. A failure is no error of the settle, which has happened:
+ * out when the caller has one open. A failure is not an error of the settle, which has happened:
  * housekeeping closes them later. */
 void settle_close_batches(cb_db *db, const PGresult *answer);
 

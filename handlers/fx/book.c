@@ -1,6 +1,7 @@
-/* BookFx {"amount": "100.00", "fromCurrency": "EUR", "toCurrency": "USD", "valueDate": "2030-01-31"}: gives back
- * {"contractId", "reference", "rate", "creditAmount"}. SIM.3. The amount may be a JSON number; without a valueDate the API
- * chooses the day; "behaviour" goes to the simulator. What else there is, as S4's processId and stepName, is left alone. */
+/* BookFx {"amount": "100.00", "fromCurrency": "EUR", "toCurrency": "USD", "valueDate":
+ * "2030-01-31"}: gives back {"contractId", "reference", "rate", "creditAmount"}. SIM.3. The amount
+ * may be a JSON number; without a valueDate the API chooses the day; "behaviour" goes to the
+ * simulator. What else there is, as S4's processId and stepName, is left alone. */
 #include <string.h>
 
 #include "fx.h"
@@ -41,14 +42,14 @@ static cb_outcome check(cb_context *ctx, const cb_command *command, const bookin
         return cb_permanent(ctx, "INVALID_CURRENCY", "ISO 4217 has no such currency");
     if (strcmp(b->from_currency, b->to_currency) == 0)
         return cb_permanent(ctx, "SAME_CURRENCY", "there is nothing to exchange");
-    /* Later the API is asked: an earlier run may have booked, and a no of ours would leave that behind. The fence tells,
-     * for who retries by hand begins with attempt 1 again. */
+    /* Later the API is asked: an earlier run may have booked, and to refuse now would leave that
+     * behind. The fence tells, for whoever retries by hand begins with attempt 1 again. */
     return command->lease_no == 1 && b->value_date ? input_value_date(ctx, b->value_date)
                                                    : CB_SUCCESS;
 }
 
-/* What the API says is checked like anything else from outside: a process will pay that amount, and what could not be
- * named in a release could not be given back. */
+/* What the API says is checked like anything else from outside: a process will pay that amount, and
+ * what could not be named in a release could not be given back. */
 static bool is_contract(const contract *c, const char *currency)
 {
     cb_money credit;

@@ -1,4 +1,5 @@
-/* ReleaseFx {"contractId": "FXC-…"}: gives the contract back. What BookFx gave back will do as its data. */
+/* ReleaseFx {"contractId": "FXC-…"}: gives the contract back. What BookFx gave back will do as its
+ * data. */
 #include "fx.h"
 #include "http_release.h"
 

@@ -17,7 +17,7 @@ static const struct {
     long from, to;
     cb_outcome outcome;
 } meanings[] = {
-    { 200, 299, CB_SUCCESS },       { 408, 408, CB_TRANSIENT }, /* the request took too long to arrive */
+    { 200, 299, CB_SUCCESS },       { 408, 408, CB_TRANSIENT }, /* the request came too slowly */
     { 422, 422, CB_BUSINESS_RULE }, { 425, 425, CB_TRANSIENT }, /* too early */
     { 429, 429, CB_TRANSIENT },     { 500, 599, CB_TRANSIENT }, { 0, 999, CB_PERMANENT },
 };
@@ -57,8 +57,8 @@ static json_object *parse(const http_answer *a)
     return json;
 }
 
-/* Only what looks like a code: it goes into replies and lists. What the API says in words does not, for nobody knows
- * which account numbers are in it. */
+/* Only what looks like a code: it goes into replies and lists. What the API says in words does not,
+ * for nobody knows which account numbers are in it. */
 static const char *code_of(json_object *json, long status, char code[LONGEST_CODE + 1])
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";

@@ -13,12 +13,14 @@ typedef struct {
     size_t size;
 } http_answer;
 
-/* 2xx success, 422 declined, 408, 425, 429 and 5xx transient, all else permanent. The code is the answer's own "code" where
- * it has one, else HTTP_<status>. With CB_SUCCESS *ret is the caller's. */
+/* 2xx success, 422 declined, 408, 425, 429 and 5xx transient, all else permanent. The code is the
+ * answer's own "code" where it has one, else HTTP_<status>. With CB_SUCCESS *ret is the
+ * caller's. */
 cb_outcome http_answer_outcome(cb_context *ctx, const http_answer *a, json_object **ret);
 /* There was no answer: transient, whatever the reason, for nobody knows what the other side did. */
 cb_outcome http_no_answer(cb_context *ctx, const char *path, CURLcode reason);
-/* An answer that says yes but not what was asked: permanent RESPONSE_INVALID, for the same key gets the same answer. */
+/* An answer that says yes but not what was asked: permanent RESPONSE_INVALID, for the same key gets
+ * the same answer. */
 cb_outcome http_answer_invalid(cb_context *ctx, const char *path, const char *why);
 
 #endif

@@ -78,15 +78,16 @@ static size_t collect(char *bytes, size_t unit, size_t n, void *arg)
     return size;
 }
 
-/* Asked about once a second: a call whose outcome does not count any more keeps a slot for nothing. */
+/* Asked about once a second: a call whose outcome does not count any more keeps a slot for
+ * nothing. */
 static int is_futile(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t upped)
 {
     (void)total, (void)now, (void)up, (void)upped;
     return cb_context_lost(ctx);
 }
 
-/* Asked when the connection is there and nothing is sent yet: the last moment at which it can be left. Connecting takes time, and
- * a worker may have been stopped meanwhile. */
+/* Asked when the connection is there and nothing is sent yet: the last moment at which it can be
+ * left. Connecting takes time, and a worker may have been stopped meanwhile. */
 static int is_too_late(void *ctx, char *to, char *from, int to_port, int from_port)
 {
     (void)to, (void)from, (void)to_port, (void)from_port;
@@ -138,8 +139,8 @@ static CURLcode perform(const http_client *c, CURL *h, cb_context *ctx, const ch
     curl_easy_setopt(h, CURLOPT_XFERINFODATA, ctx);
     curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, is_too_late);
     curl_easy_setopt(h, CURLOPT_PREREQDATA, ctx);
-    /* On a kept connection that closes without an answer curl sends again by itself. What may be tried once only
-     * gets a connection of its own, where it does not. */
+    /* On a kept connection that closes without an answer curl sends again by itself. What may be
+     * tried once only gets a connection of its own, where it does not. */
     curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, cb_context_max_attempts(ctx) == 1 ? 1L : 0L);
     if (c->settings.ca_file) {
         curl_easy_setopt(h, CURLOPT_CAINFO, c->settings.ca_file);
@@ -219,7 +220,7 @@ cb_outcome http_post(http_client *c, cb_context *ctx, const char *path, json_obj
     return call(c, ctx, path, body, NULL, ret, &status);
 }
 
-/* What could end the header and begin another is no behaviour. */
+/* What could end the header and begin another is not a behaviour. */
 static bool is_header_text(const char *text)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
-/* libcurl's handles between calls, with their open connections. A call takes one and gives it back: there are never
- * more than there were calls at once. They belong to the client and not to threads, so that closing a set frees them all,
- * whichever threads have called. */
+/* libcurl's handles between calls, with their open connections. A call takes one and gives it back:
+ * there are never more than there were calls at once. They belong to the client and not to threads,
+ * so that closing a set frees them all, whichever threads have called. */
 #ifndef HANDLER_HTTP_POOL_H
 #define HANDLER_HTTP_POOL_H
 

@@ -73,7 +73,8 @@ cb_outcome input_money(cb_context *ctx, const char *amount, const char *currency
                            : cb_permanent(ctx, "INVALID_AMOUNT", "the amount must be above 0");
 }
 
-/* json-c keeps the text of a number that it read; what it makes of it as a double is not asked for. */
+/* json-c keeps the text of a number that it read; what it makes of it as a double is not asked
+ * for. */
 cb_outcome input_amount(cb_context *ctx, json_object *amount, const char *currency,
                         const char **text)
 {

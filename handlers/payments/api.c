@@ -1,11 +1,13 @@
 /* The payments API (SIM.5).
  *
- *     POST /api/payments {"debitAccount", "creditAccount", "amount", "debitCurrency", "creditCurrency", "valueDate"}
- *          Idempotency-Key: …                       recommended; batch.c has POST /api/payments/batch
+ *     POST /api/payments {"debitAccount", "creditAccount", "amount", "debitCurrency",
+ *     "creditCurrency", "valueDate"}
+ *          Idempotency-Key: …                       recommended; batch.c has POST
+ *          /api/payments/batch
  *     GET  /api/payments/{processId}/status
  *
- * The key makes the process's id: who asks again with it hears how the payment is, and nothing new is started. A crash
- * between the payment's row and its process is mended by asking again. */
+ * The key makes the process's id: who asks again with it hears how the payment is, and nothing new
+ * is started. A crash between the payment's row and its process is mended by asking again. */
 #include <commandbus/process.h>
 #include <json-c/json_tokener.h>
 #include <libpq-fe.h>
@@ -24,8 +26,8 @@ static const cb_uuid key_space = { "5a0d9a4e-3b1c-5d0f-9f55-7a6f7d4c2b10" };
 
 /* ---- the payment's row ---- */
 
-/* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already; "" of one that is at
- * its end, and is not to be started again. */
+/* DRAFT, then APPROVED. deadline: the payment's cut-off, also of one that was there already; "" of
+ * one that is at its end, and is not to be started again. */
 static bool draft(const cb_http_request *request, const asked_payment *a, const cb_uuid *id,
                   char deadline[64], cb_http_answer *answer)
 {
@@ -85,7 +87,8 @@ static bool status_of_old(const cb_http_request *request, const char *id, char s
     return true;
 }
 
-/* Whether a refusal to start is that of a process that is there: there are others. False: the answer says so. */
+/* Whether a refusal to start is that of a process that is there: there are others. False: the
+ * answer says so. */
 static bool was_started(const cb_http_request *request, const char *id, cb_http_answer *answer)
 {
     OWNED(PGresult) found = NULL;

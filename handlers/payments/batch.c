@@ -1,10 +1,11 @@
 /* Many payments in one request, as S0 starts them: all of them or none.
  *
- *     POST /api/payments/batch {"name", "executeImmediately", "behaviour", "payments": [{…, "cutoffTimestamp", "behaviour"}, …]}
+ *     POST /api/payments/batch {"name", "executeImmediately", "behaviour", "payments": [{…,
+ *     "cutoffTimestamp", "behaviour"}, …]}
  *          Idempotency-Key: …
  *
- * Rows and processes are made in one transaction. The batch's id follows from the key, and those of its payments from that and
- * their places, so a repeated request finds them all. */
+ * Rows and processes are made in one transaction. The batch's id follows from the key, and those of
+ * its payments from that and their places, so a repeated request finds them all. */
 #include <commandbus/process.h>
 #include <libpq-fe.h>
 #include <stdio.h>

@@ -140,7 +140,8 @@ static bool send_bare(PGconn *conn, const char *sql)
     return PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0) == 1;
 }
 
-/* A transaction in one flush. It says what it needs: a role or a database may have other defaults. */
+/* A transaction in one flush. It says what it needs: a role or a database may have other
+ * defaults. */
 static bool send(PGconn *conn, const char *sql, size_t n, const char *const values[])
 {
     return PQenterPipelineMode(conn) &&

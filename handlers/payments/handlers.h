@@ -1,4 +1,5 @@
-/* The handlers and routes of the payments set. What each takes and gives is said in its own file. */
+/* The handlers and routes of the payments set. What each takes and gives is said in its own
+ * file. */
 #ifndef PAYMENTS_HANDLERS_H
 #define PAYMENTS_HANDLERS_H
 

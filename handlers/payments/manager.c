@@ -1,10 +1,14 @@
 /* PaymentManager: the payment of step.c as a machine of steps (STEP_BASED), to be compared with it.
  *
- *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─▶ awaitL1 … awaitL4
- *              ⇣                   ⇣                                  ⇣                              │
- *     updateStatusCancelled   releaseRisk                         releaseFx                updateStatusComplete
+ *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─▶
+ *     awaitL1 … awaitL4
+ *              ⇣                   ⇣                                  ⇣
+ *               │
+ *     updateStatusCancelled   releaseRisk                         releaseFx
+ *     updateStatusComplete
  *
- * A manager does nothing itself: the status of a payment is a command too, unless an operator ends it. */
+ * A manager does nothing itself: the status of a payment is a command too, unless an operator ends
+ * it. */
 #include <stdio.h>
 
 #include "calls.h"

@@ -11,13 +11,15 @@ cb_step_fn mark_processing, mark_complete, mark_cancelled;
 /* Within a step. */
 cb_outcome mark_failed(cb_context *ctx, const payment *p);
 
-/* Hooks of a process at its end: COMPLETE; CANCELLED, whether anything was undone or not. They say so in the state:
- * the row follows its process by itself, whoever ends it (payments.end_with_process). */
+/* Hooks of a process at its end: COMPLETE; CANCELLED, whether anything was undone or not. They say
+ * so in the state: the row follows its process by itself, whoever ends it
+ * (payments.end_with_process). */
 void on_payment_completed(cb_process *p, void *state);
 void on_payment_canceled(cb_process *p, void *state);
 
-/* Whether a payment can be taken up: payment_check, and its value date is not over (VALUE_DATE_PAST). Asked once, by the
- * first step: a date that passes later is for those who are called then. */
+/* Whether a payment can be taken up: payment_check, and its value date is not over
+ * (VALUE_DATE_PAST). Asked once, by the first step: a date that passes later is for those who are
+ * called then. */
 bool mark_may_begin(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
 
 /* Values of payments.begin, in its order. */

@@ -205,7 +205,8 @@ bool apply_submit(payment *p, const void *message)
     return r->reference && cb_text_set(&p->submission_reference, r->reference);
 }
 
-/* One decision counts: the first. It may come before the booking that it is about is known to be pending. */
+/* One decision counts: the first. It may come before the booking that it is about is known to be
+ * pending. */
 bool apply_approval(payment *p, const void *message)
 {
     const approval *a = message;

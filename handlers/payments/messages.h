@@ -1,6 +1,6 @@
-/* What the commands of a payment carry and give back, and the responses it waits for: one struct and table each, for
- * both ways to write the process. fill_… takes from the payment, apply_… puts into it; false: it is not what it should
- * be, and the payment is as it was. */
+/* What the commands of a payment carry and give back, and the responses it waits for: one struct
+ * and table each, for both ways to write the process. fill_… takes from the payment, apply_… puts
+ * into it; false: it is not what it should be, and the payment is as it was. */
 #ifndef PAYMENTS_MESSAGES_H
 #define PAYMENTS_MESSAGES_H
 

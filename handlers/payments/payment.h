@@ -66,19 +66,22 @@ extern const cb_fields payment_fields;
 /* Names that process_audit does not show. */
 extern const char *const payment_redact[];
 
-/* Completes what a process was started with. process_id may be NULL. May be called at every replay. */
+/* Completes what a process was started with. process_id may be NULL. May be called at every
+ * replay. */
 void payment_begin(payment *p, const char *process_id);
 
-/* Whether nothing has happened to it yet. Asked where a process begins, of what it was started with: a decision or a
- * confirmation is for the network and for persons to give, not for who starts it. */
+/* Whether nothing has happened to it yet. Asked where a process begins, of what it was started
+ * with: a decision or a confirmation is for the network and for persons to give, not for whoever
+ * starts it. */
 bool payment_is_new(const payment *p);
 #define PAYMENT_IS_NOT_NEW "a payment begins with its facts alone: nothing may have happened to it"
 
-/* Whether the facts are a payment. False: code and message say what is wrong; static code. The value date is only
- * checked to be a day. */
+/* Whether the facts are a payment. False: code and message say what is wrong; static code. The
+ * value date is only checked to be a day. */
 bool payment_check(const payment *p, const char **code, cb_error *e) CB_NODISCARD;
 
-/* Why the business says no: a static code, and a line for people into `message`. level: 0 for L1 … */
+/* Why the business says no: a static code, and a line for people into `message`. level: 0 for L1
+ * … */
 const char *payment_declined(const payment *p, char *message, size_t room);
 const char *payment_level_failed(const payment *p, int level, char *message, size_t room);
 

@@ -1,7 +1,7 @@
 /* The payments set: three processes that pay, what they send, and an HTTP API before them.
  *
- * Start reading at step.c (the payment), then workflow.c and manager.c (other ways to write one), submit.c and update.c
- * (commands), api.c and batch.c (HTTP), payment.c (the state). */
+ * Start reading at step.c (the payment), then workflow.c and manager.c (other ways to write one),
+ * submit.c and update.c (commands), api.c and batch.c (HTTP), payment.c (the state). */
 #include <commandbus/module.h>
 
 #include "database.h"

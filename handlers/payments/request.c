@@ -50,7 +50,8 @@ static void print_time(int64_t ms, char text[CUTOFF_TEXT])
     snprintf(text + n, CUTOFF_TEXT - n, ".%03dZ", (int)(ms % 1000));
 }
 
-/* The text of an amount as it was sent; json-c keeps that of a number too. NULL: it is neither text nor number. */
+/* The text of an amount as it was sent; json-c keeps that of a number too. NULL: it is neither text
+ * nor number. */
 static const char *amount_text(json_object *amount)
 {
     switch (json_object_get_type(amount)) {

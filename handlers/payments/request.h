@@ -1,5 +1,5 @@
-/* What the routes of the payments API share: reading a payment and a key, asking the database. Each that fails has said so in
- * the answer. */
+/* What the routes of the payments API share: reading a payment and a key, asking the database. Each
+ * that fails has said so in the answer. */
 #ifndef PAYMENTS_REQUEST_H
 #define PAYMENTS_REQUEST_H
 
@@ -22,14 +22,16 @@ typedef struct {
 
 void asked_done(asked_payment *a);
 
-/* Reads {"debitAccount", "creditAccount", "amount", "debitCurrency", "creditCurrency", "valueDate"} and, if they are there,
- * "cutoffTimestamp" and "behaviour". `where` is put before what is wrong: "payments[3]: "; "" for nothing. */
+/* Reads {"debitAccount", "creditAccount", "amount", "debitCurrency", "creditCurrency", "valueDate"}
+ * and, if they are there, "cutoffTimestamp" and "behaviour". `where` is put before what is wrong:
+ * "payments[3]: "; "" for nothing. */
 bool request_payment(json_object *body, const char *where, asked_payment *ret,
                      cb_http_answer *answer);
 /* Whether a behaviour may be asked for here, and is one. NULL: none was asked for. */
 bool request_behaviour(json_object *behaviour, const char *where, cb_http_answer *answer);
 
-/* The id that the Idempotency-Key makes, in a space of keys; a new one where there is none and none is required. */
+/* The id that the Idempotency-Key makes, in a space of keys; a new one where there is none and none
+ * is required. */
 bool request_id(const cb_http_request *request, const cb_uuid *space, cb_uuid *ret,
                 cb_http_answer *answer);
 

@@ -1,4 +1,5 @@
-/* What the configuration says to this set: database-url, require-key and simulation are its own, the rest is the gateway's. */
+/* What the configuration says to this set: database-url, require-key and simulation are its own,
+ * the rest is the gateway's. */
 #include "settings.h"
 
 #include <stdlib.h>

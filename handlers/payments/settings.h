@@ -1,4 +1,5 @@
-/* What the configuration says to this set: handlers.payments.<key>. Written once, before anything runs. */
+/* What the configuration says to this set: handlers.payments.<key>. Written once, before anything
+ * runs. */
 #ifndef PAYMENTS_SETTINGS_H
 #define PAYMENTS_SETTINGS_H
 

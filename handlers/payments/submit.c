@@ -1,6 +1,8 @@
-/* SubmitPayment {"paymentId", "debitAccount", "creditAccount", "debitAmount", "debitCurrency", "creditAmount", "creditCurrency",
- * "fxContractId", "fxRate", "valueDate", "executionModel", "behaviour"}: hands a payment to the gateway; gives back {"reference"}. The network's confirmations go to the process that sent the command: its id is the
- * correlation id. Nobody else can send it, or he would have the network confirm the payment of somebody else. SIM.3 */
+/* SubmitPayment {"paymentId", "debitAccount", "creditAccount", "debitAmount", "debitCurrency",
+ * "creditAmount", "creditCurrency", "fxContractId", "fxRate", "valueDate", "executionModel",
+ * "behaviour"}: hands a payment to the gateway; gives back {"reference"}. The network's
+ * confirmations go to the process that sent the command: its id is the correlation id. Nobody else
+ * can send it, or he would have the network confirm the payment of somebody else. SIM.3 */
 #include "gateway.h"
 #include "handlers.h"
 #include "input.h"

@@ -1,7 +1,8 @@
-/* UpdatePaymentStatus {"paymentId", "status", "debitAmount", "debitCurrency", "creditCurrency", "debitAccount",
- * "creditAccount", "valueDate"}: for PaymentManager, which does nothing itself. The payment changes in the transaction
- * that completes the command. Without a paymentId it is the process's id. Gives back {"paymentId"}. Only a process may send
- * it: a payment is moved by the process that it belongs to, and by nobody who knows its id. */
+/* UpdatePaymentStatus {"paymentId", "status", "debitAmount", "debitCurrency", "creditCurrency",
+ * "debitAccount", "creditAccount", "valueDate"}: for PaymentManager, which does nothing itself. The
+ * payment changes in the transaction that completes the command. Without a paymentId it is the
+ * process's id. Gives back {"paymentId"}. Only a process may send it: a payment is moved by the
+ * process that it belongs to, and by nobody who knows its id. */
 #include "handlers.h"
 #include "mark.h"
 #include "messages.h"

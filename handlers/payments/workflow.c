@@ -1,11 +1,13 @@
 /* PaymentWorkflow: the shorter payment of S4 (SIM.3).
  *
- *     validate ─▶ [bookFx] ─▶ enrichData ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ executePayment ─▶ updateStatusComplete
+ *     validate ─▶ [bookFx] ─▶ enrichData ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ executePayment ─▶
+ *     updateStatusComplete
  *        ⇣           ⇣                          ⇣
  *    CANCELLED   ReleaseFx                 ReleaseRisk
  *
- * It executes the payment itself, in a step, and does not wait for the network: confirmations that come later are
- * recorded in the state of the process that has ended. What is no payment at all ends FAILED. */
+ * It executes the payment itself, in a step, and does not wait for the network: confirmations that
+ * come later are recorded in the state of the process that has ended. What is not a payment at all
+ * ends FAILED. */
 #include "calls.h"
 #include "gateway.h"
 #include "mark.h"

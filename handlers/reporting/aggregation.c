@@ -1,7 +1,8 @@
-/* StatementDataAggregation {"data_path"}: the sums of what a query found, per account and per month in which
- * something was booked, as a JSON file. Gives back {"result_path"}.
+/* StatementDataAggregation {"data_path"}: the sums of what a query found, per account and per month
+ * in which something was booked, as a JSON file. Gives back {"result_path"}.
  *
- * Amounts are added in minor units of their currency; a sum that does not fit is refused, never rounded. */
+ * Amounts are added in minor units of their currency; a sum that does not fit is refused, never
+ * rounded. */
 #include "document.h"
 #include "messages.h"
 #include "reporting.h"

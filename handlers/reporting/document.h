@@ -6,8 +6,8 @@
 
 #include <commandbus/error.h>
 
-/* Reads the file that a command names. False: *failed is the run's outcome (INVALID_PATH, FILE_MISSING,
- * FILE_CORRUPT). The caller owns *ret, an object. */
+/* Reads the file that a command names. False: *failed is the run's outcome (INVALID_PATH,
+ * FILE_MISSING, FILE_CORRUPT). The caller owns *ret, an object. */
 bool document_read(cb_context *ctx, const cb_command *command, const char *field, const char *text,
                    file_kind kind, json_object **ret, cb_outcome *failed);
 /* Writes it under the path of the command, in one piece. CB_SUCCESS, or what came of it. */

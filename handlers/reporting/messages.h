@@ -1,5 +1,5 @@
-/* What the commands of this set carry and give back. One table each, for the process that fills them and for the
- * handler that reads them. */
+/* What the commands of this set carry and give back. One table each, for the process that fills
+ * them and for the handler that reads them. */
 #ifndef REPORTING_MESSAGES_H
 #define REPORTING_MESSAGES_H
 
@@ -49,7 +49,8 @@ CB_FIELDS_DECLARE(render_request_fields);
 CB_FIELDS_DECLARE(remove_request_fields);
 CB_FIELDS_DECLARE(path_reply_fields);
 
-/* Reads the data of a command. False: *refused is its outcome, permanent INVALID_DATA naming the field. */
+/* Reads the data of a command. False: *refused is its outcome, permanent INVALID_DATA naming the
+ * field. */
 bool message_read(const cb_fields *fields, cb_context *ctx, void **ret, cb_outcome *refused);
 /* {"result_path": …} */
 json_object *message_path_reply(const char *path);

@@ -44,7 +44,8 @@ static bool read_uuid(const char *text, cb_uuid *ret)
     return cb_uuid_parse(part, ret);
 }
 
-/* Composes what the text seems to say and looks whether that is the text: what cannot be made is not read. */
+/* Composes what the text seems to say and looks whether that is the text: what cannot be made is
+ * not read. */
 static bool is_path_of(const char *text, const cb_uuid *owner, file_kind kind, const char *ending,
                        file_path *ret)
 {

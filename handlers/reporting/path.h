@@ -1,7 +1,8 @@
 /* The names of files: <correlation id>/<kind>-<command id>.<ending>, and nothing else.
  *
- * Every part is a UUID or a word of a table, so that no name can lead out of the folder. All files of one process
- * lie in one folder, and the file of a command has its id: a command that runs twice has one file. */
+ * Every part is a UUID or a word of a table, so that no name can lead out of the folder. All files
+ * of one process lie in one folder, and the file of a command has its id: a command that runs twice
+ * has one file. */
 #ifndef REPORTING_PATH_H
 #define REPORTING_PATH_H
 
@@ -23,8 +24,8 @@ typedef struct {
 /* The file that this command makes; `ending` is one of its kind's. */
 file_path path_of(const cb_command *command, file_kind kind, const char *ending);
 
-/* Reads a path that a command names. False, with a problem for people, unless it is the path of a file of this
- * kind (N_KINDS: of any) that belongs to the command's own correlation id. */
+/* Reads a path that a command names. False, with a problem for people, unless it is the path of a
+ * file of this kind (N_KINDS: of any) that belongs to the command's own correlation id. */
 bool path_parse(const char *text, const cb_command *command, file_kind kind, file_path *ret,
                 const char **problem);
 

@@ -1,8 +1,9 @@
-/* StatementQuery {"from_date": "2024-01-01", "to_date": "2024-12-31", "account_list": ["ACC-001"]}: the transactions
- * of these accounts in this period as a JSON file. Gives back {"result_path"}.
+/* StatementQuery {"from_date": "2024-01-01", "to_date": "2024-12-31", "account_list": ["ACC-001"]}:
+ * the transactions of these accounts in this period as a JSON file. Gives back {"result_path"}.
  *
- * Refused are a period that ends before it begins, account numbers that could not be some, and lists that are too
- * long. An account that is not there is an answer of the business: UNKNOWN_ACCOUNT. */
+ * Refused are a period that ends before it begins, account numbers that could not be some, and
+ * lists that are too long. An account that is not there is an answer of the business:
+ * UNKNOWN_ACCOUNT. */
 #include "database.h"
 #include "messages.h"
 #include "reporting.h"
@@ -22,7 +23,8 @@ static void drop_request(query_request **request)
     cb_fields_free(&query_request_fields, *request);
 }
 
-/* Also what makes the list safe to be written as an array for PostgreSQL: no quote, comma or brace is in it. */
+/* Also what makes the list safe to be written as an array for PostgreSQL: no quote, comma or brace
+ * is in it. */
 static bool is_account(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -42,7 +44,8 @@ static bool is_repeated(const account_numbers *list, size_t at)
     return false;
 }
 
-/* CB_SUCCESS when there is nothing to say against it. Account numbers are in no message: their places are. */
+/* CB_SUCCESS when there is nothing to say against it. Account numbers are in no message: their
+ * places are. */
 static cb_outcome check_accounts(cb_context *ctx, const account_numbers *list)
 {
     if (list->n == 0)

@@ -1,5 +1,5 @@
-/* StatementRender {"aggregated_data_path", "output_type": "pdf" | "html" | "csv"}: an aggregate as a file for people.
- * Gives back {"result_path"}. */
+/* StatementRender {"aggregated_data_path", "output_type": "pdf" | "html" | "csv"}: an aggregate as
+ * a file for people. Gives back {"result_path"}. */
 #include "render.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Renderers: a statement in, the bytes of a file out. The same bytes for the same statement, always: no date, no
- * name of a machine. False: what was written cannot be used. */
+/* Renderers: a statement in, the bytes of a file out. The same bytes for the same statement,
+ * always: no date, no name of a machine. False: what was written cannot be used. */
 #ifndef REPORTING_RENDER_H
 #define REPORTING_RENDER_H
 

@@ -1,7 +1,8 @@
-/* A statement as CSV (RFC 4180): a line per account and month, none for the totals, which a sheet can make.
+/* A statement as CSV (RFC 4180): a line per account and month, none for the totals, which a sheet
+ * can make.
  *
- * Texts that a spreadsheet would take for a formula get a ' before them; every text is in quotes. Amounts are numbers
- * and stay as they are: statement.c has looked. */
+ * Texts that a spreadsheet would take for a formula get a ' before them; every text is in quotes.
+ * Amounts are numbers and stay as they are: statement.c has looked. */
 #include "render.h"
 
 #include <string.h>

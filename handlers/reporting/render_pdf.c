@@ -1,7 +1,8 @@
-/* A statement as PDF, by libharu: pages of A4, a table per account. The fonts are those that every reader brings, so that
- * a worker needs none; letters that they lack become ?.
+/* A statement as PDF, by libharu: pages of A4, a table per account. The fonts are those that every
+ * reader brings, so that a worker needs none; letters that they lack become ?.
  *
- * libharu remembers its first error and does nothing from then on: one look at the end is enough. */
+ * libharu remembers its first error and does nothing from then on: one look at the end is
+ * enough. */
 #include "render.h"
 
 #include <hpdf.h>
@@ -26,7 +27,8 @@ typedef struct {
     int pages;
 } sheet;
 
-/* Without one libharu would call nothing as well; but the errors are looked at, and this says so. */
+/* Without one libharu would call nothing as well; but the errors are looked at, and this says
+ * so. */
 static void on_error(HPDF_STATUS error, HPDF_STATUS detail, void *arg)
 {
     (void)error;

@@ -1,6 +1,8 @@
-/* StatementReport: query, aggregate, render; a machine of steps, each of them a command of this set (PM.7).
+/* StatementReport: query, aggregate, render; a machine of steps, each of them a command of this set
+ * (PM.7).
  *
- *     {"from_date": "2024-01-01", "to_date": "2024-12-31", "account_list": ["ACC-001"], "output_type": "pdf"}
+ *     {"from_date": "2024-01-01", "to_date": "2024-12-31", "account_list": ["ACC-001"],
+ *     "output_type": "pdf"}
  *
  *     statement_query ──▶ statement_data_aggregation ──▶ statement_render ──▶ COMPLETED
  *            ⇣                         ⇣                         ⇣

@@ -1,7 +1,7 @@
 /* The reporting set: statements of accounts as html, csv or pdf, and the process that makes one.
  *
- * Start reading at report.c (the process), then query.c, aggregation.c, render.c and remove.c (what it sends), and
- * store.c (files that are whole or not there). */
+ * Start reading at report.c (the process), then query.c, aggregation.c, render.c and remove.c (what
+ * it sends), and store.c (files that are whole or not there). */
 #include "reporting.h"
 
 #include <commandbus/module.h>

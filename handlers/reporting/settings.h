@@ -1,4 +1,5 @@
-/* What the configuration says to this set: handlers.reporting.<key>. Written once, before any handler runs. */
+/* What the configuration says to this set: handlers.reporting.<key>. Written once, before any
+ * handler runs. */
 #ifndef REPORTING_SETTINGS_H
 #define REPORTING_SETTINGS_H
 

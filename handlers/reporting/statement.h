@@ -1,5 +1,5 @@
-/* A statement as the renderers take it: an aggregate whose every value was looked at. Everything is text, borrowed from
- * the document, which must outlive it. */
+/* A statement as the renderers take it: an aggregate whose every value was looked at. Everything is
+ * text, borrowed from the document, which must outlive it. */
 #ifndef REPORTING_STATEMENT_H
 #define REPORTING_STATEMENT_H
 

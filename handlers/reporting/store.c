@@ -70,8 +70,8 @@ static bool is_part_of(const char *name, const file_path *path)
     return !path || (strncmp(name + 1, path->file, stem) == 0 && name[1 + stem] == '.');
 }
 
-/* Removes what attempts that were killed have left. One that still runs finds its part gone, and the file there or
- * is run again. */
+/* Removes what attempts that were killed have left. One that still runs finds its part gone, and
+ * the file there or is run again. */
 static void sweep(int folder, const file_path *path)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

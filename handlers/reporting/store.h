@@ -1,8 +1,9 @@
 /* Files under the output folder that are whole or not there.
  *
- * A file is written under a hidden name beside its place, brought to the disk, and only then given its name: who
- * reads sees all of it or none. What a killed worker has left half-written is removed by the next run for the same
- * file. Errors: CB_DATA when no retry helps (there is no such file, it is too large), else CB_AGAIN. */
+ * A file is written under a hidden name beside its place, brought to the disk, and only then given
+ * its name: who reads sees all of it or none. What a killed worker has left half-written is removed
+ * by the next run for the same file. Errors: CB_DATA when no retry helps (there is no such file, it
+ * is too large), else CB_AGAIN. */
 #ifndef REPORTING_STORE_H
 #define REPORTING_STORE_H
 
@@ -10,7 +11,8 @@
 
 #include <commandbus/error.h>
 
-/* *ret tells whether the file is there, safely; what half-written attempts have left is then gone. */
+/* *ret tells whether the file is there, safely; what half-written attempts have left is then
+ * gone. */
 bool store_has(const file_path *path, bool *ret, cb_error *e) CB_NODISCARD;
 bool store_write(const file_path *path, const char *bytes, size_t n, cb_error *e) CB_NODISCARD;
 /* *ret ends with a NUL that *n does not count; the caller frees it. */

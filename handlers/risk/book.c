@@ -1,9 +1,11 @@
-/* BookRisk {"amount": "100.00", "currency": "EUR", "debitAccount": "ACC-1", "creditAccount": "ACC-2"}: gives back
- * {"reference", "status", "score"}, where status is APPROVED, PENDING (a person decides) or DECLINED. SIM.3
+/* BookRisk {"amount": "100.00", "currency": "EUR", "debitAccount": "ACC-1", "creditAccount":
+ * "ACC-2"}: gives back {"reference", "status", "score"}, where status is APPROVED, PENDING (a
+ * person decides) or DECLINED. SIM.3
  *
- * DECLINED is an answer and no failure: who asked decides what it means. Of a command that a process sent the API is
- * told the correlation id as processId, so that the person's decision finds its process, and never another's. The amount may be
- * a JSON number; "behaviour" goes to the simulator; what else there is, as S4's processId and stepName, is left alone. */
+ * DECLINED is an answer and no failure: who asked decides what it means. Of a command that a
+ * process sent the API is told the correlation id as processId, so that the person's decision finds
+ * its process, and never another's. The amount may be a JSON number; "behaviour" goes to the
+ * simulator; what else there is, as S4's processId and stepName, is left alone. */
 #include <string.h>
 
 #include "http_answer.h"

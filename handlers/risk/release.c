@@ -1,5 +1,5 @@
-/* ReleaseRisk {"reference": "RISK-…"}: takes the booking back. What BookRisk gave back will do as its data; see
- * http_release.h for one that was declined. */
+/* ReleaseRisk {"reference": "RISK-…"}: takes the booking back. What BookRisk gave back will do as
+ * its data; see http_release.h for one that was declined. */
 #include "http_release.h"
 #include "risk.h"
 

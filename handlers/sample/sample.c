@@ -1,7 +1,7 @@
 /* The sample set: handlers that do what their data tells them, for tests and for learning.
  *
- * Start reading here, then echo.c (the shortest), record.c (an effect in the database) and hold.c (a
- * call to somebody else). */
+ * Start reading here, then echo.c (the shortest), record.c (an effect in the database) and hold.c
+ * (a call to somebody else). */
 #include "sample.h"
 
 #include <commandbus/module.h>

@@ -1,7 +1,7 @@
 /* Sleep {"ms": 250, "interruptible": false}: takes that long, as if somebody slow had been called.
  *
- * Gives back {"slept_ms": 250}. An interruptible one gives the command back when the worker wants to
- * end; one that has called somebody must not. */
+ * Gives back {"slept_ms": 250}. An interruptible one gives the command back when the worker wants
+ * to end; one that has called somebody must not. */
 #include "fields.h"
 #include "rest.h"
 #include "sample.h"

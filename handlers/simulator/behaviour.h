@@ -1,4 +1,5 @@
-/* How a place of the simulator behaves: how often it fails and in which way, and how long it takes. SIM.1 */
+/* How a place of the simulator behaves: how often it fails and in which way, and how long it takes.
+ * SIM.1 */
 #ifndef SIMULATOR_BEHAVIOUR_H
 #define SIMULATOR_BEHAVIOUR_H
 
@@ -33,8 +34,9 @@ extern const behaviour behaviour_chaos;
 /* "failTransient" and so on; of ROLL_OK "ok". */
 const char *roll_name(roll r);
 
-/* Takes the fields that the object has, leaves the others as they are. Refuses (CB_INVALID_DATA) what is unknown, of
- * the wrong type, below 0, more than 100 percent in all, or a time that ends before it begins; *b is then as it was. */
+/* Takes the fields that the object has, leaves the others as they are. Refuses (CB_INVALID_DATA)
+ * what is unknown, of the wrong type, below 0, more than 100 percent in all, or a time that ends
+ * before it begins; *b is then as it was. */
 bool behaviour_patch(behaviour *b, json_object *patch, cb_error *e) CB_NODISCARD;
 json_object *behaviour_json(const behaviour *b);
 

@@ -18,7 +18,8 @@ typedef struct {
 bool bookings_init(bookings *b);
 void bookings_done(bookings *b);
 
-/* `status` is "" or APPROVED, PENDING, DECLINED; what was declined holds nothing. False without memory. */
+/* `status` is "" or APPROVED, PENDING, DECLINED; what was declined holds nothing. False without
+ * memory. */
 bool bookings_add(bookings *b, const char *key, const char *id, const char *status);
 /* False: there is no such booking. One that is released already stays so: *again. */
 bool bookings_release(bookings *b, const char *id, bool *again);

@@ -1,4 +1,5 @@
-/* The life of a call to an API, whichever: counted, answered as the key says, or rolled, delayed and done. */
+/* The life of a call to an API, whichever: counted, answered as the key says, or rolled, delayed
+ * and done. */
 #ifndef SIMULATOR_CALL_H
 #define SIMULATOR_CALL_H
 
@@ -13,7 +14,8 @@ typedef struct {
     bool never_declines; /* failBusinessRule means ROLL_OK too */
     /* Whether the request makes sense; nothing is done yet. */
     bool (*check)(const request *r, answer *refused);
-    /* Does it: r is ROLL_OK, or ROLL_PENDING or ROLL_DECLINED, which mean ROLL_OK where there is no such answer. */
+    /* Does it: r is ROLL_OK, or ROLL_PENDING or ROLL_DECLINED, which mean ROLL_OK where there is no
+     * such answer. */
     answer (*act)(simulator *s, const request *r, roll rolled, const dice *d);
 } endpoint;
 

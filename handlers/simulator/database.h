@@ -1,5 +1,5 @@
-/* The database of the bus, for what the outside world does to processes: the network's answers, and what waits for a
- * person. One connection, used by one thread at a time. */
+/* The database of the bus, for what the outside world does to processes: the network's answers, and
+ * what waits for a person. One connection, used by one thread at a time. */
 #ifndef SIMULATOR_DATABASE_H
 #define SIMULATOR_DATABASE_H
 

@@ -1,4 +1,5 @@
-/* Rolls by hashing: FNV-1a over the parts, then a mixer that lets each bit of them reach each bit of the result. */
+/* Rolls by hashing: FNV-1a over the parts, then a mixer that lets each bit of them reach each bit
+ * of the result. */
 #include "dice.h"
 
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* Chance that can be repeated: a roll is a function of what it is for, not of who comes first.
  *
- * (seed, what, key, turn) always gives the same number, where `turn` counts the calls with this key. So a run with
- * the same seed and the same keys has the same outcomes, however its calls overlap. */
+ * (seed, what, key, turn) always gives the same number, where `turn` counts the calls with this
+ * key. So a run with the same seed and the same keys has the same outcomes, however its calls
+ * overlap. */
 #ifndef SIMULATOR_DICE_H
 #define SIMULATOR_DICE_H
 

@@ -1,4 +1,5 @@
-/* The simulator's HTTP server: a thread for each connection, so that any number of calls can take their time at once. */
+/* The simulator's HTTP server: a thread for each connection, so that any number of calls can take
+ * their time at once. */
 #ifndef SIMULATOR_HTTP_H
 #define SIMULATOR_HTTP_H
 

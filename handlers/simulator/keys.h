@@ -1,7 +1,8 @@
 /* Idempotency keys: the first answer of a key is the answer of each call with it.
  *
- * Kept are answers after which something has been decided (2xx, 422). A call that came to nothing (400, 429, 5xx, no
- * answer) leaves its key free: the next one is a new try, and `turn` counts them. Keys are kept in memory, for ever. */
+ * Kept are answers after which something has been decided (2xx, 422). A call that came to nothing
+ * (400, 429, 5xx, no answer) leaves its key free: the next one is a new try, and `turn` counts
+ * them. Keys are kept in memory, for ever. */
 #ifndef SIMULATOR_KEYS_H
 #define SIMULATOR_KEYS_H
 
@@ -29,9 +30,9 @@ typedef enum {
 bool keys_init(keys *k);
 void keys_done(keys *k);
 
-/* A call with this key begins; one that runs already with the same key is waited for. `request` is a hash of what is
- * asked, `scope` keeps the keys of one endpoint apart from those of another. With KEY_NEW *entry and *turn (0 for the
- * first) are set. */
+/* A call with this key begins; one that runs already with the same key is waited for. `request` is
+ * a hash of what is asked, `scope` keeps the keys of one endpoint apart from those of another. With
+ * KEY_NEW *entry and *turn (0 for the first) are set. */
 key_state keys_begin(keys *k, const char *scope, const char *key, uint64_t request,
                      key_entry **entry, uint64_t *turn, answer *first);
 /* The call is over, and this is its answer. */

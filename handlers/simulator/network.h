@@ -1,7 +1,9 @@
-/* The payment network: confirms each submitted payment at four levels, L1 to L4, through commandbus.respond. SIM.2
+/* The payment network: confirms each submitted payment at four levels, L1 to L4, through
+ * commandbus.respond. SIM.2
  *
- * One outcome for each wait. A failure is an answer too, and the last one. A level that stays silent (timeout) or goes to a
- * person (pending) holds up those behind it until somebody has answered it with `commandbus process respond`. */
+ * One outcome for each wait. A failure is an answer too, and the last one. A level that stays
+ * silent (timeout) or goes to a person (pending) holds up those behind it until somebody has
+ * answered it with `commandbus process respond`. */
 #ifndef SIMULATOR_NETWORK_H
 #define SIMULATOR_NETWORK_H
 
@@ -33,8 +35,9 @@ bool network_start(const network_options *options, network **ret, cb_error *e) C
 /* Ends its thread; payments under way are forgotten. NULL is fine. */
 void network_stop(network *n);
 
-/* A risk that was left pending. What becomes of it: ROLL_PENDING, a person decides, and the caller keeps it for one; ROLL_TIMEOUT,
- * nobody ever does; else the decision is on its way, APPROVED with ROLL_OK. ROLLS: without memory. */
+/* A risk that was left pending. What becomes of it: ROLL_PENDING, a person decides, and the caller
+ * keeps it for one; ROLL_TIMEOUT, nobody ever does; else the decision is on its way, APPROVED with
+ * ROLL_OK. ROLLS: without memory. */
 roll network_decide(network *n, const submission *s);
 
 /* False without memory. */

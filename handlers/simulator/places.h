@@ -39,12 +39,14 @@ behaviour places_get(places *p, place at);
 place place_named(const char *name);
 /* The network's is also that of its levels. */
 bool places_patch(places *p, place at, json_object *patch, cb_error *e) CB_NODISCARD;
-/* What a call brings for itself: `said` is text, either some of a behaviour, on top of what holds there, or that of a payment, by
- * its steps: {"bookFx": {…}, "awaitL1": {…}}. Of the latter a step that is named is all that counts for its place, and one that
- * is not stays as it is. All of it is checked, whichever place it is for. */
+/* What a call brings for itself: `said` is text, either some of a behaviour, on top of what holds
+ * there, or that of a payment, by its steps: {"bookFx": {…}, "awaitL1": {…}}. Of the latter a step
+ * that is named is all that counts for its place, and one that is not stays as it is. All of it is
+ * checked, whichever place it is for. */
 bool places_patch_once(const places *p, behaviour *b, place at, const char *said,
                        cb_error *e) CB_NODISCARD;
-/* Whether a payment brings a behaviour of its own for this place; *b is it. `said` was checked before, or is NULL. */
+/* Whether a payment brings a behaviour of its own for this place; *b is it. `said` was checked
+ * before, or is NULL. */
 bool places_own(places *p, place at, const char *said, behaviour *b);
 json_object *places_json(places *p);
 

@@ -1,4 +1,5 @@
-/* Releasing what was booked, at the FX and at the risk API. A release can fail, but is neither declined nor pending. */
+/* Releasing what was booked, at the FX and at the risk API. A release can fail, but is neither
+ * declined nor pending. */
 #include "endpoints.h"
 
 static bool check_any(const request *r, answer *refused)

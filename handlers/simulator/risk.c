@@ -39,7 +39,8 @@ static bool check_booking(const request *r, answer *refused)
     return false;
 }
 
-/* Somebody decides, later: the process it is for must be known, and the key be the id of the command. */
+/* Somebody decides, later: the process it is for must be known, and the key be the id of the
+ * command. */
 static bool read_pending(const request *r, submission *ret, answer *refused)
 {
     *ret = (submission){ .behaviour = r->behaviour };

@@ -1,7 +1,8 @@
-/* What an API counts of the calls to it. A number here is what the fleet's limits are judged by. SIM.2, RL.1
+/* What an API counts of the calls to it. A number here is what the fleet's limits are judged by.
+ * SIM.2, RL.1
  *
- * A call is in flight from the moment its request is whole until its answer is ready, also when its caller has gone
- * meanwhile: an API works on what it was asked, and the limit has to bound that. */
+ * A call is in flight from the moment its request is whole until its answer is ready, also when its
+ * caller has gone meanwhile: an API works on what it was asked, and the limit has to bound that. */
 #ifndef SIMULATOR_TRAFFIC_H
 #define SIMULATOR_TRAFFIC_H
 
@@ -19,7 +20,8 @@ typedef struct {
 void traffic_init(traffic *t);
 void traffic_done(traffic *t);
 
-/* False: there are `capacity` calls in flight already; this one is counted as rejected and is not to leave. */
+/* False: there are `capacity` calls in flight already; this one is counted as rejected and is not
+ * to leave. */
 bool traffic_enter(traffic *t, int64_t capacity);
 void traffic_leave(traffic *t);
 

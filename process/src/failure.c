@@ -29,7 +29,7 @@ static const char *kind_name(cb_failure_kind kind)
     return "";
 }
 
-/* 0: none of ours. */
+/* 0: not one of ours. */
 static cb_failure_kind kind_named(const char *name)
 {
     for (size_t i = 0; name && i < CB_COUNT(kinds); i++) {

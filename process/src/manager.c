@@ -243,7 +243,7 @@ static bool response_has_come(cb_process *p, const wait_call *c, record *wait)
 
 /* ---- failures ---- */
 
-/* How a decision that is no step is recorded; '#' is in no step's own name. */
+/* How a decision that is not a step is recorded; '#' is in no step's own name. */
 static const struct {
     int next;
     const char *name;

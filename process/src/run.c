@@ -56,7 +56,7 @@ static json_object *parse(const char *text)
     return o;
 }
 
-/* NULL for what is none: json-c ends the program of who asks for its length. */
+/* NULL for what is none: json-c ends the program of whoever asks for its length. */
 static json_object *parse_array(const char *text)
 {
     OWNED(json_object) o = parse(text);

@@ -150,7 +150,7 @@ static void log_line_integer(log_line *line, const char *key, int64_t value)
     log_line_raw(line, key, digits);
 }
 
-/* With at most three decimals, whatever the locale. What is no number is left out. */
+/* With at most three decimals, whatever the locale. What is not a number is left out. */
 static void log_line_real(log_line *line, const char *key, double value)
 {
     const double largest = 1e15; /* keeps the product within 64 bits */

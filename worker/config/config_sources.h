@@ -9,7 +9,7 @@ bool config_unknown(const char *origin, const char *path, const config_section *
                     const char *leaf, cb_error *e);
 
 /* The whole file; *ret is NULL and the result true when there is none. The caller frees it.
- * CB_MISUSE for what is no file, cannot be read, is longer than limit bytes or holds a NUL. */
+ * CB_MISUSE for what is not a file, cannot be read, is longer than limit bytes or holds a NUL. */
 bool config_read_text(const char *path, size_t limit, char **ret, cb_error *e) CB_NODISCARD;
 
 /* One file of settings. *found is false, and nothing else happens, when there is none. */

@@ -168,7 +168,7 @@ static json_object *value_duration_json(const config_key *key, const void *item)
     return value_seconds_json(*(const double *)value_field(key, item));
 }
 
-/* Nothing is no value, where the key has no rule against it. */
+/* Nothing is not a value, where the key has no rule against it. */
 static bool value_parse_text(const config_key *key, void *item, const char *text, cb_error *e)
 {
     const char *problem = key->rule ? key->rule(text) : NULL;

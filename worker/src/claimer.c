@@ -206,7 +206,8 @@ static db_connection *connection_of(claimer *c)
     return &c->worker->connections[c->ops->claim_connection];
 }
 
-/* One lane must not keep the others from their claims: a refusal is no matter of the connection. */
+/* One lane must not keep the others from their claims: a refusal is not a matter of the
+ * connection. */
 static void claimer_failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 {
     if (is_refusal(connection_of(c)->db, e))

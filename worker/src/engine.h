@@ -95,7 +95,7 @@ struct cb_worker {
     cb_listener *listener; /* while its thread has one; guarded by `listening` */
     atomic_bool hears;     /* notifications arrive: announcing sleepers makes sense */
 
-    pthread_mutex_t pausing; /* for worker_pause, and for who waits until all is drained */
+    pthread_mutex_t pausing; /* for worker_pause, and for whoever waits until all is drained */
     pthread_cond_t unpause;  /* a job ended while stopping, or one of the flags below was set */
     pthread_mutex_t life;    /* guards what follows, and start against stop */
     pthread_t threads[10];

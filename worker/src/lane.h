@@ -57,7 +57,7 @@ struct job {
 
     /* Guarded by the lane's mutex. */
     job_stage stage;
-    bool lease_ends; /* its timeout is settled: that the lease is gone is no news */
+    bool lease_ends; /* its timeout is settled: that the lease is gone is not news */
     job *next_ready;
     job *prev, *next; /* all jobs of the lane */
 

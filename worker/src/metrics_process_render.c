@@ -95,7 +95,7 @@ static void figure_name(const scrape *s, const family *f, figures_by by,
 
 static void counts(const scrape *s, const family *f, figures_by by)
 {
-    metrics *m = (metrics *)s->m; /* the lock is no part of what a scrape leaves as it was */
+    metrics *m = (metrics *)s->m; /* the lock is not part of what a scrape leaves as it was */
 
     pthread_mutex_lock(&m->figures[by].mutex);
     for (size_t i = 0; i < m->figures[by].n; i++) {

@@ -280,7 +280,7 @@ typedef enum {
 /* A field of metrics_fleet_figure, a line for each domain. */
 static void fleet_lines(const scrape *s, const family *f, unit in)
 {
-    metrics *m = (metrics *)s->m; /* the lock is no part of what a scrape leaves as it was */
+    metrics *m = (metrics *)s->m; /* the lock is not part of what a scrape leaves as it was */
 
     pthread_mutex_lock(&m->fleet.mutex);
     for (size_t i = 0; i < m->fleet.n; i++) {

@@ -4,8 +4,8 @@
 
 #include <commandbus/module.h>
 
-/* `place` says in messages where the manifest comes from. `name` is the one it must have; NULL: any.
- * The ABI is looked at first, and nothing else when it is another. Fails with CB_MISUSE. */
+/* `place` says in messages where the manifest comes from. `name` is the one it must have; NULL:
+ * any. The ABI is looked at first, and nothing else when it is another. Fails with CB_MISUSE. */
 bool set_check(const cb_module *m, const char *place, const char *name, cb_error *e);
 
 #endif

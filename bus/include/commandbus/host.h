@@ -78,7 +78,7 @@ DEFINE_OWNED(cb_context, cb_context_free)
 CB_API void cb_context_run(cb_context *ctx, cb_handler_fn *handler, size_t result_limit,
                            cb_settlement *out);
 
-/* The same for a function that is no handler, such as a step of a process: no payload, no
+/* The same for a function that is not a handler, such as a step of a process: no payload, no
  * result, no effects. */
 typedef cb_outcome cb_call_fn(cb_context *ctx, void *arg);
 CB_API void cb_context_call(cb_context *ctx, cb_call_fn *call, void *arg, cb_settlement *out);

@@ -8,8 +8,9 @@
 typedef struct {
     const char *domain;
     const char *process_type;
-    const char *
-        status; /* in either case; CANCELLED, TSQ, OPEN (has not ended), IN_PROGRESS and WAITING are understood too */
+    /* In either case; CANCELLED, TSQ, OPEN (has not ended), IN_PROGRESS and WAITING are understood
+     * too. */
+    const char *status;
     const char *error_code;
     const char *batch_id;
     const char *created_from; /* ISO 8601, or an interval before now such as "2 hours" */

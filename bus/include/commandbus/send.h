@@ -30,7 +30,7 @@ CB_API bool cb_send_check(const cb_send *command, cb_error *e) CB_NODISCARD;
 CB_API bool cb_send_command(cb_db *db, const cb_send *command, cb_uuid *ret,
                             cb_error *e) CB_NODISCARD;
 
-/* Called after each chunk; false stops before the next one, which is no error: *sent tells. */
+/* Called after each chunk; false stops before the next one, which is not an error: *sent tells. */
 typedef bool cb_send_progress(size_t sent, size_t total, void *arg);
 
 typedef struct {

@@ -31,7 +31,7 @@ CB_API void cb_receiver_claim_bytes(cb_receiver *r, int64_t claim_bytes);
 /* What one claim brought, with the memory of its commands. */
 typedef struct cb_claim cb_claim;
 
-/* Takes up to `quantity` due commands. Fewer, or none, is no error. The caller owns *ret. */
+/* Takes up to `quantity` due commands. Fewer, or none, is not an error. The caller owns *ret. */
 CB_API bool cb_receive(cb_db *db, cb_receiver *r, int quantity, cb_claim **ret,
                        cb_error *e) CB_NODISCARD;
 

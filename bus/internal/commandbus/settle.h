@@ -13,7 +13,7 @@
  * All items travel in one flush: keep n to some thousands and results and messages to some
  * megabytes. Batches whose last member is among the items are closed afterwards in a second
  * transaction, which is left out when the caller has one open (then call cb_batch_close after the
- * commit) and whose failure is no failure of the settle: housekeeping repeats it. */
+ * commit) and whose failure is not a failure of the settle: housekeeping repeats it. */
 CB_API bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n,
                       cb_error *e) CB_NODISCARD;
 

@@ -124,7 +124,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- NULL also for a moment that never comes: one such row must not fail the claim of all others. What
--- was before 1970 is past all the same, and 0 is no moment in C.
+-- was before 1970 is past all the same, and 0 is not a moment in C.
 CREATE OR REPLACE FUNCTION commandbus.to_ms(moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN moment < 'infinity'

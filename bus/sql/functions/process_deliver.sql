@@ -43,7 +43,7 @@ END
 $$;
 
 -- Up to `quantity` messages of a reply queue. A reply for a live process goes into its inbox and
--- wakes it, one for a process that has ended is archived (late), what is no reply too
+-- wakes it, one for a process that has ended is archived (late), what is not a reply too
 -- (dead-lettered), and so, once it is older than the grace, is a reply to a process or a command
 -- that nobody knows. What belongs to a process that somebody has locked stays (locked). Never waits
 -- for a lock.

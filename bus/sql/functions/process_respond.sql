@@ -100,7 +100,7 @@ END
 $$;
 
 -- So many bytes as text. The stored size tells nothing: a few hundred bytes may hold 1e131000 or
--- compressed text, which is up to a thousand times as long for who reads it.
+-- compressed text, which is up to a thousand times as long for whoever reads it.
 CREATE OR REPLACE FUNCTION commandbus.json_bytes(value jsonb) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(octet_length(value::text), 0)::bigint

@@ -216,7 +216,7 @@ BEGIN
               AND h.status = 'WAITING' AND lower(b.payload ->> 'command_id') = h.command_id::text
             LIMIT 1
         ) b ON true
-        -- What only gave itself back was no attempt, and may do so for ever.
+        -- What only gave itself back was not an attempt, and may do so for ever.
         WHERE r.again AND (h.status <> 'RETRY' OR h.error_code IS NOT NULL)
     ), opened AS (
         INSERT INTO commandbus.process_history (process_id, command_id, response_id, at,

@@ -125,7 +125,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 
 --: migrate_grant
--- No parameters. What may be done in a database is no part of it: one that was restored or copied
+-- No parameters. What may be done in a database is not part of it: one that was restored or copied
 -- lacks what the bootstrap granted there.
 DO $$
 BEGIN

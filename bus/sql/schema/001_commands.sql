@@ -106,7 +106,7 @@ CREATE TABLE commandbus.audit (
     event_type text        NOT NULL,
     worker     text,
     operator   text,
-    -- The login of who sent or decided; a worker's rows name the worker.
+    -- The login of whoever sent or decided; a worker's rows name the worker.
     db_user    text,
     details    jsonb
 ) WITH (

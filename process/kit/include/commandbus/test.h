@@ -8,7 +8,7 @@
  *
  *         return cb_test_start(t, "Transfer", "{\"account\": \"DE1\", …}", &id, e) &&
  *                cb_test_go(t, NULL, e) &&                               // until it waits
- *                cb_test_serve(t, "fx", &(cb_test_answer){ .result = "{\"quote\": \"Q\"}" }, NULL, e) &&
+ *                cb_test_serve(t, "fx", &(cb_test_answer){ .result = "{\"id\": 7}" }, NULL, e) &&
  *                cb_test_go(t, NULL, e) &&
  *                cb_test_respond(t, id.text, "approval", "{\"approved\": true}", e) &&
  *                cb_test_go(t, NULL, e) &&
