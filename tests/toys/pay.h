@@ -1,7 +1,7 @@
 /* Processes of a type "Pay", domain payments, which nobody runs: tests move their rows by hand. Everything here
  * fails the test on an error. */
-#ifndef TEST_SUPPORT_PAY_H
-#define TEST_SUPPORT_PAY_H
+#ifndef TEST_TOYS_PAY_H
+#define TEST_TOYS_PAY_H
 
 #include "bus.h"
 

@@ -1,6 +1,6 @@
 /* The workers and handlers of a play: one thread that plays them all, and their deaths. */
-#ifndef TEST_SUPPORT_SCRIPT_WORK_H
-#define TEST_SUPPORT_SCRIPT_WORK_H
+#ifndef TEST_TOYS_SCRIPT_WORK_H
+#define TEST_TOYS_SCRIPT_WORK_H
 
 #include "stage.h"
 

@@ -1,6 +1,6 @@
 /* Starting trips and looking at them, in tests with an embedded worker. */
-#ifndef TEST_SUPPORT_TRIP_START_H
-#define TEST_SUPPORT_TRIP_START_H
+#ifndef TEST_TOYS_TRIP_START_H
+#define TEST_TOYS_TRIP_START_H
 
 #include <commandbus/process_request.h>
 

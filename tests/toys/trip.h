@@ -1,6 +1,6 @@
 /* A small process for tests of who runs processes: a trip that is planned, booked and paid. */
-#ifndef TEST_SUPPORT_TRIP_H
-#define TEST_SUPPORT_TRIP_H
+#ifndef TEST_TOYS_TRIP_H
+#define TEST_TOYS_TRIP_H
 
 #include <commandbus/run.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A command whose handler books in a ledger, and everything that can come between. */
-#ifndef TEST_SUPPORT_BOOKING_H
-#define TEST_SUPPORT_BOOKING_H
+#ifndef TEST_TOYS_BOOKING_H
+#define TEST_TOYS_BOOKING_H
 
 #include "claims.h"
 #include "proxy.h"

@@ -7,8 +7,8 @@
  *     bookFx    fx/BookFx         undone by a function
  *     finish    step
  */
-#ifndef TEST_SUPPORT_TOUR_H
-#define TEST_SUPPORT_TOUR_H
+#ifndef TEST_TOYS_TOUR_H
+#define TEST_TOYS_TOUR_H
 
 #include "stage.h"
 

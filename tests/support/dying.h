@@ -1,7 +1,7 @@
 /* A worker that dies just before something would have become durable: what it did since is done, and nobody
  * knows. The stage's own crash_after dies just after it. */
-#ifndef TEST_PROCESS_DYING_H
-#define TEST_PROCESS_DYING_H
+#ifndef TEST_SUPPORT_DYING_H
+#define TEST_SUPPORT_DYING_H
 
 #include "stage.h"
 
