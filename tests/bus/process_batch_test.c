@@ -5,13 +5,7 @@
 #include "pay.h"
 #include "process_rows.h"
 
-static void open_with_pay(void)
-{
-    bus_open();
-    pay_register(bus.db);
-}
-
-TestSuite(process_batch, .init = open_with_pay, .fini = bus_close);
+TestSuite(process_batch, .init = pay_open, .fini = bus_close);
 
 enum {
     MOST = 8

@@ -159,7 +159,7 @@ Test(restart, after_a_crash_the_time_counts_from_the_first_claim,
     start(&server);
     PGconn *sql = test_pq_open(server.url);
     expect_value(sql, "0", "SELECT count(*) FROM commandbus.uptime");
-    test_await(sql,
+    wait_until(sql,
                "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1.5 seconds'");
 
     db = test_bus_open(server.url);

@@ -83,12 +83,12 @@ static cb_uuid begin(const char *type)
     cb_error e;
 
     free(
-        test_value(s.rig.sql,
+        test_value(bus.conn,
                    "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'USD', "
                    "'2099-01-05', NULL)",
                    id.text, NULL));
     cr_assert(
-        cb_process_request_start(s.rig.db, type,
+        cb_process_request_start(bus.db, type,
                                  "{\"debitAccount\": \"ACC-1\", \"creditAccount\": \"ACC-2\", "
                                  "\"debitAmount\": \"100.00\", \"debitCurrency\": \"EUR\", "
                                  "\"creditCurrency\": \"USD\", \"valueDate\": \"2099-01-05\"}",
@@ -115,7 +115,7 @@ Test(payment_crash, is_survived_at_every_moment)
 
             expect_status(&s, lives[l].end, id);
             expect_payment(&s, "CANCELLED", id);
-            expect_value(s.rig.sql, lives[l].commands,
+            expect_value(bus.conn, lives[l].commands,
                          "SELECT count(*) || ' ' || count(DISTINCT command_type) FROM "
                          "commandbus.command_metadata WHERE correlation_id = $1",
                          id.text);

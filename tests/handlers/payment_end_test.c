@@ -24,16 +24,16 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
     cb_process_request_options options = { .process_id = id.text };
     cb_error e;
 
-    expect_value(s.rig.sql, "NEW",
+    expect_value(bus.conn, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                  "'2099-01-05', NULL)",
                  id.text);
     expect_payment(&s, "DRAFT", id);
-    free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
+    free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
     expect_payment(&s, "APPROVED", id);
 
     cr_assert(
-        cb_process_request_start(s.rig.db, "PaymentStep",
+        cb_process_request_start(bus.db, "PaymentStep",
                                  "{\"debitAccount\": \"ACC-1\", \"creditAccount\": \"ACC-2\", "
                                  "\"debitAmount\": \"100.00\", \"debitCurrency\": \"EUR\", "
                                  "\"creditCurrency\": \"EUR\", \"valueDate\": \"2099-01-05\"}",
@@ -42,7 +42,7 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
     stage_go(&s);
 
     expect_payment(&s, "PROCESSING", id);
-    free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
+    free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
     expect_payment(&s, "PROCESSING", id); /* there is no way back */
 }
 
@@ -59,19 +59,19 @@ static cb_uuid approved(const char *type, const char *deadline)
     cb_process_request_options options = { .process_id = id.text, .deadline = deadline };
     cb_error e;
 
-    expect_value(s.rig.sql, "NEW",
+    expect_value(bus.conn, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                  "'2099-01-05', NULL)",
                  id.text);
-    free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
-    cr_assert(cb_process_request_start(s.rig.db, type, facts, &options, &id, &e), "%s", e.message);
+    free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
+    cr_assert(cb_process_request_start(bus.db, type, facts, &options, &id, &e), "%s", e.message);
     return id;
 }
 
 /* A database that does not take the first step. */
 static void refuse_to_begin(void)
 {
-    test_exec(s.rig.sql, "ALTER FUNCTION payments.begin RENAME TO begun");
+    test_exec(bus.conn, "ALTER FUNCTION payments.begin RENAME TO begun");
 }
 
 /* SIM.4: COMPENSATED without anything to compensate. */
@@ -84,7 +84,7 @@ Test(payment_end, past_its_deadline_before_the_first_step_it_is_cancelled)
 
         expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
         expect_payment(&s, "CANCELLED", id);
-        expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+        expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
     }
 }
 
@@ -96,7 +96,7 @@ Test(payment_end, canceled_after_its_first_step_failed_it_is_cancelled)
             cb_uuid id = approved(types[i], NULL);
             refuse_to_begin();
             stage_go(&s);
-            test_exec(s.rig.sql, "ALTER FUNCTION payments.begun RENAME TO begin");
+            test_exec(bus.conn, "ALTER FUNCTION payments.begun RENAME TO begin");
             expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
             expect_payment(&s, "APPROVED", id);
 
@@ -130,7 +130,7 @@ Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
 {
     cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
     payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
-    free(test_value(s.rig.sql, "SELECT payments.mark($1, $1, 'COMPLETE')", id.text, NULL));
+    free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'COMPLETE')", id.text, NULL));
     expect_payment(&s, "COMPLETE", id);
 
     payer_cancel(&s, id, false);
@@ -144,7 +144,7 @@ Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
 {
     cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
     free(
-        test_value(s.rig.sql,
+        test_value(bus.conn,
                    "UPDATE commandbus.process SET initial_state = '{\"debitAmount\": []}', wake_at "
                    "= commandbus.now() WHERE process_id = $1 RETURNING 1",
                    id.text, NULL));
@@ -165,7 +165,7 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_payment(&s, "none", id);
 
-    PGresult *late = PQexecParams(s.rig.sql,
+    PGresult *late = PQexecParams(bus.conn,
                                   "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', "
                                   "'EUR', '2099-01-05')",
                                   1, NULL, &(const char *){ id.text }, NULL, NULL, 0);
@@ -179,7 +179,7 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
 Test(payment_end, a_process_does_not_end_while_its_payment_is_taken_up)
 {
     cb_uuid id = stage_start(&s, "PaymentStep", facts);
-    PGconn *slow = PQconnectdb(s.rig.conninfo);
+    PGconn *slow = PQconnectdb(bus.conninfo);
     const char *value = id.text;
 
     test_exec(slow, "BEGIN");
@@ -187,15 +187,15 @@ Test(payment_end, a_process_does_not_end_while_its_payment_is_taken_up)
                          "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                          "'2099-01-05')",
                          1, NULL, &value, NULL, NULL, 0));
-    test_exec(s.rig.sql, "SET lock_timeout = '50ms'");
+    test_exec(bus.conn, "SET lock_timeout = '50ms'");
     PGresult *end =
-        PQexec(s.rig.sql, "UPDATE commandbus.process SET status = 'FAILED'"); /* its only one */
+        PQexec(bus.conn, "UPDATE commandbus.process SET status = 'FAILED'"); /* its only one */
     cr_expect_str_eq(PQresultErrorField(end, PG_DIAG_SQLSTATE), "55P03");
     PQclear(end);
     test_exec(slow, "COMMIT");
     expect_payment(&s, "PROCESSING", id);
 
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET status = 'FAILED'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET status = 'FAILED'");
     expect_payment(&s, "FAILED", id);
     PQfinish(slow);
 }
@@ -206,18 +206,18 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
     cb_uuid id = cb_uuid_new();
     cb_process_request_options options = { .process_id = id.text };
     cb_error e;
-    expect_value(s.rig.sql, "NEW",
+    expect_value(bus.conn, "NEW",
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 1.00, 'EUR', 'EUR', "
                  "'2099-01-05', NULL)",
                  id.text);
 
-    cr_assert(cb_process_request_start(s.rig.db, "PaymentStep", facts, &options, &id, &e), "%s",
+    cr_assert(cb_process_request_start(bus.db, "PaymentStep", facts, &options, &id, &e), "%s",
               e.message);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_payment(&s, "DRAFT", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
     payer_cancel(&s, id, true);
     expect_payment(&s, "CANCELLED", id);
 }
@@ -233,7 +233,7 @@ Test(payment_end, a_payment_that_has_not_begun_is_not_taken_by_another_process)
     snprintf(state, sizeof state, "{\"paymentId\": \"%s\", %s", owner.text, facts + 1);
     cb_uuid thief = payer_start_with(&s, "PaymentStep", state);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
-    cr_assert(cb_process_request_start(s.rig.db, "PaymentStep", facts, &options, &owner, &e), "%s",
+    cr_assert(cb_process_request_start(bus.db, "PaymentStep", facts, &options, &owner, &e), "%s",
               e.message);
     stage_go(&s);
 

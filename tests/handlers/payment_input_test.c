@@ -64,7 +64,7 @@ Test(payment_input, facts_that_are_no_payment_end_with_a_code_and_book_nothing)
         expect_status(&s, "COMPENSATED INVALID_PAYMENT", workflow);
         expect_payment(&s, "none", workflow);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* Of the wrong type, or a number that nothing can hold: no state at all, so an operator hears of it. */
@@ -85,7 +85,7 @@ Test(payment_input, what_is_no_state_of_a_payment_waits_for_an_operator_and_book
         cb_uuid id = payer_start_with(&s, types[i % CB_COUNT(types)], states[i / CB_COUNT(types)]);
         expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* Who starts a payment neither approves nor confirms it. */
@@ -113,7 +113,7 @@ Test(payment_input, a_process_is_started_with_facts_and_nothing_that_is_to_happe
 
         expect_status(&s, types[i % CB_COUNT(types)].code, id);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* The manager asks a command, whose answers payment_commands_test.c has. */
@@ -138,7 +138,7 @@ Test(payment_input, a_value_date_that_passes_later_does_not_break_a_payment)
         cb_uuid id = payer_start(&s, types[i], "EUR", 0);
         if (i == 2)
             payer_serve(&s, "payments", "UpdatePaymentStatus", CB_SUCCESS, NULL, NULL);
-        free(test_value(s.rig.sql,
+        free(test_value(bus.conn,
                         "UPDATE commandbus.process SET state = state || '{\"valueDate\": "
                         "\"2020-01-05\"}', initial_state = initial_state || '{\"valueDate\": "
                         "\"2020-01-05\"}' WHERE process_id = $1 RETURNING 1",
@@ -184,7 +184,7 @@ Test(payment_input, an_amount_has_the_digits_of_its_currency)
         cb_uuid id = payer_start_with(&s, "PaymentStep", state);
 
         expect_value(
-            s.rig.sql, cases[i].expected,
+            bus.conn, cases[i].expected,
             "SELECT concat_ws(' ', p.status, p.error_code, c.data::jsonb ->> 'amount') FROM "
             "commandbus.process p LEFT JOIN commandbus.command_metadata c ON "
             "c.process_id = p.process_id WHERE p.process_id = $1",

@@ -40,10 +40,10 @@ Test(payment_manager, pays_by_commands_and_responses_alone)
     mark(&s);
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "STEP_BASED",
+    expect_value(bus.conn, "STEP_BASED",
                  "SELECT execution_model FROM commandbus.process WHERE process_id = $1", id.text);
     expect_data(&s, submission("STEP_BASED", id), id, "SubmitPayment");
-    expect_value(s.rig.sql, "PROCESSING COMPLETE",
+    expect_value(bus.conn, "PROCESSING COMPLETE",
                  "SELECT string_agg(data::jsonb ->> 'status', ' ' ORDER BY created_at) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
                  "'UpdatePaymentStatus'",
@@ -73,7 +73,7 @@ Test(payment_manager, is_undone_in_reverse_by_an_error_of_any_level)
 
         snprintf(expected, sizeof expected, "COMPENSATED L%d_ERROR", level);
         expect_status(&s, expected, id);
-        expect_value(s.rig.sql, "AC04: no reason given",
+        expect_value(bus.conn, "AC04: no reason given",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
         expect_data(&s, "contractId=FX-1", id, "ReleaseFx");
         expect_data(&s, "reference=RISK-1 status=APPROVED", id, "ReleaseRisk");
@@ -99,7 +99,7 @@ Test(payment_manager, is_undone_when_declined_at_once_or_by_a_person)
         mark(&s);
 
         expect_status(&s, "COMPENSATED RISK_DECLINED", id);
-        expect_value(s.rig.sql, i == 1 ? "a mule" : "no reason given",
+        expect_value(bus.conn, i == 1 ? "a mule" : "no reason given",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
         expect_data(&s,
                     i == 1 ? "reference=RISK-1 status=PENDING" : "reference=RISK-1 status=DECLINED",
@@ -149,14 +149,14 @@ Test(payment_manager, ended_by_an_operator_leaves_a_payment_that_is_complete_or_
     for (int complete = 0; complete <= 1; complete++) {
         cb_uuid id = payer_start(&s, "PaymentManager", "EUR", 0);
         char reply[80];
-        free(test_value(s.rig.sql,
+        free(test_value(bus.conn,
                         "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                         "'2099-01-05')",
                         id.text, NULL));
         snprintf(reply, sizeof reply, "{\"paymentId\": \"%s\"}", id.text);
         payer_serve(&s, "payments", "UpdatePaymentStatus", CB_SUCCESS, reply, NULL);
         payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
-        expect_value(s.rig.sql, "WAITING_FOR_TSQ",
+        expect_value(bus.conn, "WAITING_FOR_TSQ",
                      "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
 
         if (complete)
@@ -197,12 +197,12 @@ Test(payment_workflow, what_is_no_payment_ends_failed_with_invalid_payment)
     cb_process_request_options options = { .process_id = id.text };
     cb_error e;
     free(
-        test_value(s.rig.sql,
+        test_value(bus.conn,
                    "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                    "'2099-01-05', NULL)",
                    id.text, NULL));
 
-    cr_assert(cb_process_request_start(s.rig.db, "PaymentWorkflow", "{\"debitAccount\": \"ACC-1\"}",
+    cr_assert(cb_process_request_start(bus.db, "PaymentWorkflow", "{\"debitAccount\": \"ACC-1\"}",
                                        &options, &id, &e),
               "%s", e.message);
     stage_go(&s);

@@ -32,7 +32,7 @@ static cb_uuid unanswered(const char *to_currency)
 /* What an operator says about the payment's command in the troubleshooting queue; then the process goes on. */
 static void decide(cb_uuid id, const char *sql)
 {
-    free(test_value(s.rig.sql, sql, id.text, NULL));
+    free(test_value(bus.conn, sql, id.text, NULL));
     stage_go(&s);
 }
 
@@ -90,10 +90,10 @@ Test(payment_operator, who_cancels_a_submission_has_everything_released)
         payer_release(&s, "fx", "ReleaseFx");
         payer_release(&s, "risk", "ReleaseRisk");
 
-        expect_value(s.rig.sql, by_process ? "CANCELED" : "COMPENSATED",
+        expect_value(bus.conn, by_process ? "CANCELED" : "COMPENSATED",
                      "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
         expect_payment(&s, "CANCELLED", id);
-        expect_value(s.rig.sql, "CANCELED",
+        expect_value(bus.conn, "CANCELED",
                      "SELECT status FROM commandbus.command_metadata WHERE correlation_id = $1 AND "
                      "command_type = 'SubmitPayment'",
                      id.text);
@@ -200,7 +200,7 @@ Test(payment_operator, a_booking_that_succeeds_after_the_deadline_is_released)
                              .lease_no = c->lease_no,
                              .outcome = CB_SUCCESS,
                              .result = CONTRACT };
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", booked));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", booked));
     stage_go(&s);
     payer_release(&s, "fx", "ReleaseFx");
     payer_release(&s, "risk", "ReleaseRisk");

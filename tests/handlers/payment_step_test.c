@@ -58,7 +58,7 @@ Test(payment_step, in_two_currencies_books_fx_and_submits_what_the_contract_says
                 "BookFx");
     expect_data(&s, submission("PROCESS_STEP", id), id, "SubmitPayment");
     expect_value(
-        s.rig.sql, "BookFx 2, BookRisk 3, SubmitPayment 1",
+        bus.conn, "BookFx 2, BookRisk 3, SubmitPayment 1",
         "SELECT string_agg(command_type || ' ' || max_attempts, ', ' ORDER BY command_type) "
         "FROM commandbus.command_metadata WHERE correlation_id = $1",
         id.text);
@@ -75,20 +75,20 @@ Test(payment_step, pending_waits_for_a_person_and_goes_on_when_approved)
     payer_risk(&s, "PENDING");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_value(
-        s.rig.sql, "awaitRiskApproval 02:00:00",
+        bus.conn, "awaitRiskApproval 02:00:00",
         "SELECT concat_ws(' ', current_wait, date_trunc('minute', next_wait_timeout_at - "
         "commandbus.now() + interval '30 s')) FROM commandbus.process WHERE process_id = $1",
         id.text);
-    free(test_value(s.rig.sql,
+    free(test_value(bus.conn,
                     "INSERT INTO payments.pending_approval (process_id, command_id) VALUES ($1, "
                     "gen_random_uuid()) RETURNING 1",
                     id.text, NULL));
 
-    expect_value(s.rig.sql, "t", "SELECT payments.resolve_approval($1, true, 'ada')", id.text);
-    expect_value(s.rig.sql, "f", "SELECT payments.resolve_approval($1, false, 'bob')", id.text);
+    expect_value(bus.conn, "t", "SELECT payments.resolve_approval($1, true, 'ada')", id.text);
+    expect_value(bus.conn, "f", "SELECT payments.resolve_approval($1, false, 'bob')", id.text);
     stage_go(&s);
 
-    expect_value(s.rig.sql, "APPROVED ada t",
+    expect_value(bus.conn, "APPROVED ada t",
                  "SELECT concat_ws(' ', status, resolved_by, resolved_at IS NOT NULL) FROM "
                  "payments.pending_approval WHERE process_id = $1",
                  id.text);
@@ -124,11 +124,11 @@ Test(payment_step, a_decision_that_is_none_is_refused_and_the_first_one_counts)
         bool accepted;
         cb_error e = { 0 };
         cr_expect_not(
-            cb_process_respond(s.rig.db, id.text, "riskApproval", none[i], NULL, &accepted, &e));
+            cb_process_respond(bus.db, id.text, "riskApproval", none[i], NULL, &accepted, &e));
         cr_expect_eq(e.code, CB_INVALID_DATA, "%s: %s", none[i], e.message);
     }
     /* Nor would the process itself take one for a yes, from wherever it came. */
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL");
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL");
     for (size_t i = 0; i < CB_COUNT(none); i++)
         stage_respond(&s, id, "riskApproval", none[i]);
     stage_go(&s);
@@ -154,7 +154,7 @@ Test(payment_step, confirmations_that_come_all_at_once_and_early_are_each_applie
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "L1-REF-0BADCAFE", id, "l1Reference");
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT state ->> 'l1ErrorCode' IS NULL FROM commandbus.process WHERE process_id = $1",
         id.text);
 }

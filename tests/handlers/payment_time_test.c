@@ -39,7 +39,7 @@ Test(payment_time, every_level_has_its_time_and_then_an_operator_decides)
         stage_go(&s);
 
         expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-        expect_value(s.rig.sql, waits[i].message,
+        expect_value(bus.conn, waits[i].message,
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
         expect_payment(&s, "PROCESSING", id);
     }
@@ -154,14 +154,14 @@ Test(payment_time, past_its_deadline_and_submitted_it_waits_for_a_person)
                            .lease_no = c->lease_no,
                            .outcome = CB_SUCCESS,
                            .result = "{\"reference\": \"PAY-1\"}" };
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", paid));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", paid));
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", out);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE correlation_id = $1 AND "
                  "command_type LIKE 'Release%'",
                  out.text);
-    expect_value(s.rig.sql, "FORWARD", "SELECT phase FROM commandbus.process WHERE process_id = $1",
+    expect_value(bus.conn, "FORWARD", "SELECT phase FROM commandbus.process WHERE process_id = $1",
                  out.text);
 
     cb_uuid in = payer_submitted(&s, "USD", 60);

@@ -44,7 +44,7 @@ Test(payment_undo, pending_and_declined_by_a_person_is_undone)
     expect_payment(&s, "CANCELLED", id);
     expect_state(&s, "CANCELLED", id, "status");
     expect_commands(&s, "risk/BookRisk COMPLETED, risk/ReleaseRisk COMPLETED", id);
-    expect_value(s.rig.sql, "a mule",
+    expect_value(bus.conn, "a mule",
                  "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
     expect_nothing_waits(&s);
 }
@@ -67,7 +67,7 @@ Test(payment_undo, when_fx_says_no_the_risk_is_released)
     payer_risk(&s, "APPROVED");
 
     payer_serve(&s, "fx", "BookFx", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
-    expect_value(s.rig.sql, "RISK-1",
+    expect_value(bus.conn, "RISK-1",
                  "SELECT data::jsonb ->> 'reference' FROM commandbus.command_metadata WHERE "
                  "correlation_id = $1 AND command_type = 'ReleaseRisk'",
                  id.text);
@@ -165,9 +165,9 @@ Test(payment_undo, an_error_of_any_level_releases_everything)
         snprintf(field, sizeof field, "l%dErrorCode", level);
         expect_state(&s, "AC04", id, field);
         expect_payment(&s, "CANCELLED", id);
-        expect_value(s.rig.sql, "AC04: closed account",
+        expect_value(bus.conn, "AC04: closed account",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
-        expect_value(s.rig.sql, "1 1",
+        expect_value(bus.conn, "1 1",
                      "SELECT count(*) FILTER (WHERE command_type = 'ReleaseFx') || ' ' || count(*) "
                      "FILTER (WHERE command_type = 'ReleaseRisk') FROM commandbus.command_metadata "
                      "WHERE correlation_id = $1",

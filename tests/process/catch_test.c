@@ -189,7 +189,7 @@ Test(catch, a_success_after_the_timeout_is_no_failure) /* DESIGN 8.9 */
 
     id = run_one(&s, CB_PERMANENT, true);
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "TIMEOUT",
+    expect_value(bus.conn, "TIMEOUT",
                  "SELECT result ->> 'kind' FROM commandbus.process_history WHERE process_id = $1 "
                  "AND name = 'try'",
                  id.text);
@@ -219,9 +219,9 @@ Test(catch, a_step_that_never_came_back_is_not_taken_for_a_failure) /* DESIGN 8.
     expect_history(&s, "STEP try STARTED", id);
     cr_expect_eq(tried, 1);
 
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
-    expect_value(s.rig.sql, "CAUGHT",
+    expect_value(bus.conn, "CAUGHT",
                  "SELECT status FROM commandbus.process_history WHERE process_id = $1 AND name = "
                  "'try'",
                  id.text);

@@ -135,7 +135,7 @@ Test(change, a_version_that_the_code_does_not_know_any_more_is_parked) /* DESIGN
     expect_message(&s, "change 'wording' was recorded as 2, but this code knows 3 to 3", id);
 
     least = 1;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "new", id, "trail");
@@ -154,7 +154,7 @@ Test(change, a_check_sees_the_choice_as_a_run_does) /* DESIGN 4: --replay */
     stage_go(&s);
     for (int i = 0; i < 2; i++) {
         OWNED(cb_process_claim) read = NULL;
-        cr_assert(cb_process_read(s.rig.db, i ? new.text : old.text, &read, &e));
+        cr_assert(cb_process_read(bus.db, i ? new.text : old.text, &read, &e));
         cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
     }
     stage_close(&s);

@@ -19,7 +19,7 @@ Test(command_timeout, a_command_in_the_queue_is_canceled_in_the_same_transaction
 
     expect_parked(&s, id);
     expect_commands(&s, "risk/BookRisk CANCELED", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM pgmq.q_risk__commands");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_risk__commands");
     stage_go(&s); /* its own CANCELED is no decision */
     expect_parked(&s, id);
     cr_expect_eq(stage_go(&s), 0);
@@ -33,7 +33,7 @@ Test(command_timeout, a_retry_then_sends_a_new_one) /* send_no, STP.12 */
     stage_wait(&s, 601);
     stage_go(&s);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     cb_uuid second = cb_uuid_derived(&id, "command/bookRisk/2");
@@ -53,13 +53,13 @@ Test(command_timeout, a_retry_that_comes_before_the_cancel_is_delivered_does_the
     cb_uuid id = tour_at_risk(&s, "{}");
     stage_wait(&s, 601);
     cr_expect(stage_step(&s));
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = vt + interval '1 hour'");
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = vt + interval '1 hour'");
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text"); /* not known to be over */
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = vt - interval '1 hour'");
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = vt - interval '1 hour'");
     stage_go(&s);
 
     expect_commands(&s, "risk/BookRisk CANCELED, risk/BookRisk PENDING", id);
@@ -81,7 +81,7 @@ Test(command_timeout, of_a_command_that_was_received_waits_for_its_late_success)
     cb_settlement late = test_outcome(c, CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_column(&s, "bookFx", id, "current_wait");
@@ -96,7 +96,7 @@ Test(command_timeout, a_retry_while_the_command_runs_only_gives_it_new_time) /* 
 
     stage_wait(&s, 601);
     stage_go(&s);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -119,14 +119,14 @@ Test(command_timeout, in_the_tsq_it_is_said_at_the_next_retry) /* RL.3, STP.12 *
     stage_go(&s);
     cb_settlement broken = test_outcome(cb_claim_at(claim, 0), CB_PERMANENT);
     broken.domain = "risk";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", broken));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", broken));
     stage_go(&s);
     expect_parked(&s, id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
@@ -202,7 +202,7 @@ Test(command_timeout, taken_away_by_the_configuration_ends_with_the_next_retry) 
     expect_parked(&s, id);
 
     stage_release(&s, &type, 1, endless, 1);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     stage_wait(&s, 86400);
     stage_respond(&s, id, "note", "{\"word\":\"late\"}"); /* whatever wakes it */
@@ -259,10 +259,10 @@ Test(command_timeout, without_one_a_long_wait_is_seen_by_doctor_and_metrics) /* 
     tour_at_fx(&s, "{}");
     stage_wait(&s, 3700);
 
-    expect_value(s.rig.sql, "LONG_REPLY Tour 1",
+    expect_value(bus.conn, "LONG_REPLY Tour 1",
                  "SELECT concat_ws(' ', problem, process_type, processes) "
                  "FROM commandbus.process_problems()");
-    expect_value(s.rig.sql, "Tour WAITING_FOR_ASYNC 1 t",
+    expect_value(bus.conn, "Tour WAITING_FOR_ASYNC 1 t",
                  "SELECT concat_ws(' ', process_type, status, processes, "
                  "oldest_reply_seconds >= 3700) FROM commandbus.process_figures()");
     stage_close(&s);

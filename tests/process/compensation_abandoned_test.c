@@ -42,13 +42,13 @@ Test(compensation_abandoned,
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
 
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "olga", "enough", false, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "olga", "enough", false, &e), "%s", e.message);
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
     expect_history(
         &s, "COMMAND book COMPLETED, COMPENSATION book ABANDONED, OPERATOR CANCEL COMPLETED", id);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_inbox WHERE process_id = $1", id.text);
     expect_commands(&s, "fx/Book COMPLETED, fx/Release CANCELED", id);
     stage_close(&s);

@@ -17,7 +17,7 @@ static bool dies;
 
 static bool is_queued(const char *domain)
 {
-    return test_number(s.rig.sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 "
                        "AND status = 'PENDING'",
                        domain, NULL) > 0;
@@ -29,7 +29,7 @@ static void book_meanwhile(const char *function)
         return;
     tour_book(&s, served_meanwhile);
     served_meanwhile = NULL;
-    test_exec(s.rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
     s.kit.crashed = dies;
 }
 
@@ -46,13 +46,13 @@ static void serve(cb_uuid id, const char *domain, moment when)
     if (is_queued(domain))
         tour_book(&s, domain);
     if (when == TWICE)
-        test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', message) "
-                             "FROM pgmq.q_payments__replies");
+        test_exec(bus.conn, "SELECT pgmq.send('payments__replies', message) "
+                            "FROM pgmq.q_payments__replies");
 }
 
 static bool has_status(cb_uuid id, const char *like)
 {
-    return test_number(s.rig.sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.process WHERE process_id = $1 "
                        "AND status::text ~ $2",
                        id.text, like, NULL) > 0;
@@ -68,7 +68,7 @@ static void drive(cb_uuid id, moment when)
         else if (has_status(id, "^(COMPLETED|COMPENSATED)$"))
             return;
         else if (has_status(id, "^WAITING_FOR_TSQ$"))
-            tour_retry(&s, id);
+            tour_retry(id);
         else if (is_queued("risk"))
             serve(id, "risk", when);
         else if (is_queued("fx"))
@@ -87,7 +87,7 @@ static void drive(cb_uuid id, moment when)
 static void expect_end(cb_uuid id, bool undone)
 {
     expect_status(&s, undone ? "COMPENSATED DECLINED" : "COMPLETED", id);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  undone ? "prepare risk quote fx finish undo_fx undo_quote undo_prepare"
                         : "prepare risk quote fx finish completed",
                  "SELECT replace(state ->> 'trail', ' note', '') FROM commandbus.process "
@@ -95,12 +95,12 @@ static void expect_end(cb_uuid id, bool undone)
                  id.text);
     cr_expect_str_eq(tour_calls, undone ? "prepare quote finish undo_fx undo_quote undo_prepare"
                                         : "prepare quote finish");
-    expect_value(s.rig.sql, undone ? FORWARD BACK : FORWARD,
+    expect_value(bus.conn, undone ? FORWARD BACK : FORWARD,
                  "SELECT string_agg(concat_ws(' ', kind, name, status), ', ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE process_id = $1 "
                  "AND kind NOT IN ('OPERATOR', 'RESPONSE')",
                  id.text);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  undone ? "BookRisk COMPLETED, BookFx COMPLETED, ReleaseRisk COMPLETED"
                         : "BookRisk COMPLETED, BookFx COMPLETED",
                  "SELECT string_agg(command_type || ' ' || status, ', ' ORDER BY created_at) "
@@ -112,12 +112,12 @@ static void expect_end(cb_uuid id, bool undone)
 static void expect_nothing_left(void)
 {
     stage_go(&s);
-    expect_value(s.rig.sql, "0 0 0 0",
+    expect_value(bus.conn, "0 0 0 0",
                  "SELECT (SELECT count(*) FROM commandbus.process_inbox) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_payments__replies) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_risk__commands) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_fx__commands)");
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT (SELECT count(*) FROM commandbus.audit WHERE event_type = 'SENT') = "
                  "(SELECT count(*) FROM commandbus.command_metadata)");
 }

@@ -46,13 +46,13 @@ Test(compensation, each_record_says_what_undoes_it) /* DESIGN 4 */
     stage s = tour_open(&tour_type);
     cb_uuid id = decline(&s);
 
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  "1 {\"inline\": true}, 2 {\"data\": {\"id\": 7}, \"domain\": \"risk\", "
                  "\"command_type\": \"ReleaseRisk\"}, 3 {\"inline\": true}, 4 {\"inline\": true}",
                  "SELECT string_agg(ordinal || ' ' || owes, ', ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE process_id = $1",
                  id.text);
-    expect_value(s.rig.sql, "{\"id\": 7}",
+    expect_value(bus.conn, "{\"id\": 7}",
                  "SELECT data FROM commandbus.command_metadata WHERE command_type = 'ReleaseRisk'");
     cb_uuid expected = cb_uuid_derived(&id, "compensate/bookRisk/1");
     expect_record(&s, expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
@@ -110,7 +110,7 @@ Test(compensation, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8,
     cr_expect_str_eq(tour_calls, "prepare quote finish undo_fx undo_quote");
 
     tour_plays.undo_quote = CB_SUCCESS;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -149,14 +149,14 @@ Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* 
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tour_retry(&s, id); /* and with it the command */
+    tour_retry(id); /* and with it the command */
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_value(s.rig.sql, "1",
+    expect_value(bus.conn, "1",
                  "SELECT count(*) FROM commandbus.command_metadata "
                  "WHERE command_type = 'ReleaseRisk'");
     stage_close(&s);
@@ -170,7 +170,7 @@ Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12,
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "NOT_THERE");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
@@ -189,7 +189,7 @@ Test(compensation, a_command_without_an_answer_is_waited_for_however_long_that_t
     stage_wait(&s, 30 * 86400);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
-    expect_value(s.rig.sql, "PENDING",
+    expect_value(bus.conn, "PENDING",
                  "SELECT status FROM commandbus.command_metadata "
                  "WHERE command_type = 'ReleaseRisk'");
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -214,7 +214,7 @@ Test(compensation,
     cr_expect_str_eq(tour_calls, "prepare quote finish"); /* nothing was undone */
 
     tour_plays.without_undo_of_quote = false;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
@@ -246,7 +246,7 @@ Test(compensation, replay_applies_responses_in_the_order_in_which_they_came) /* 
 
     stage_respond(&s, id, "note", "{\"word\":\"note\"}");
     tour_plays.undo_quote = CB_SUCCESS;
-    tour_retry(&s, id); /* the response is recorded after the compensation began, before it ended */
+    tour_retry(id); /* the response is recorded after the compensation began, before it ended */
     stage_go(&s);
     expect_state(&s, "prepare risk quote fx finish undo_fx note undo_quote", id, "trail");
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);

@@ -47,7 +47,7 @@ static void expect_parked(stage *s, const char *spoil, const char *code, const c
     cb_uuid bad = stage_start(s, "Corrupt", "{}");
 
     stage_go(s);
-    test_exec(s->rig.sql, spoil);
+    test_exec(bus.conn, spoil);
     stage_respond(s, bad, "go", "{}");
     cb_uuid good = stage_start(s, "Corrupt", "{\"approved\":true}");
     cr_expect(stage_go(s) <= 3, "it does not loop");
@@ -57,14 +57,14 @@ static void expect_parked(stage *s, const char *spoil, const char *code, const c
     expect_message(s, why, bad);
     expect_status(s, "COMPLETED", good);
 
-    tale_retry(s, bad); /* too early */
+    tale_retry(bad); /* too early */
     stage_go(s);
     expect_column(s, "WAITING_FOR_TSQ", "status", bad);
-    test_exec(s->rig.sql, mend);
-    tale_retry(s, bad);
+    test_exec(bus.conn, mend);
+    tale_retry(bad);
     stage_go(s);
     expect_status(s, "COMPLETED", bad);
-    test_exec(s->rig.sql, "DELETE FROM commandbus.process_history; DELETE FROM commandbus.process");
+    test_exec(bus.conn, "DELETE FROM commandbus.process_history; DELETE FROM commandbus.process");
 }
 
 Test(corrupt, a_state_that_does_not_parse_parks_its_process_only) /* STP.13 */
@@ -130,11 +130,11 @@ Test(corrupt, what_cannot_be_read_can_be_canceled_without_compensations) /* STP.
     cb_error e;
 
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET state = '[1]'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET state = '[1]'");
     stage_respond(&s, id, "go", "{}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "ann", "beyond repair", false, &e), "%s",
+    cr_assert(cb_process_cancel(bus.db, id.text, "ann", "beyond repair", false, &e), "%s",
               e.message);
     stage_go(&s);
 
@@ -149,7 +149,7 @@ Test(corrupt, at_its_end_it_stays_at_its_end) /* STP.11, STP.13 */
     cb_uuid id = stage_start(&s, "Corrupt", "{\"approved\":true}");
 
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET state = '[]'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET state = '[]'");
     stage_respond(&s, id, "go", "{}");
     cr_expect_eq(stage_go(&s), 1);
 

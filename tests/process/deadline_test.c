@@ -36,7 +36,7 @@ Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     tour_book(&s, "fx");
     stage_go(&s);
@@ -53,8 +53,8 @@ Test(deadline, a_new_one_counts_from_then_on) /* STP.12 */
 
     stage_wait(&s, 61);
     stage_go(&s);
-    char *later = test_value(s.rig.sql, "SELECT commandbus.now() + interval '100 seconds'", NULL);
-    cr_assert(cb_process_retry(s.rig.db, id.text, "olga", NULL, later, &e), "%s", e.message);
+    char *later = test_value(bus.conn, "SELECT commandbus.now() + interval '100 seconds'", NULL);
+    cr_assert(cb_process_retry(bus.db, id.text, "olga", NULL, later, &e), "%s", e.message);
     free(later);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -242,11 +242,11 @@ Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DE
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
     cr_expect_str_empty(tour_calls);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -263,7 +263,7 @@ Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
     for (size_t i = 0; i < CB_COUNT(moments); i++) {
         stage s = tour_open(&tour_type);
         cb_uuid id = start(&s);
-        free(test_value(s.rig.sql,
+        free(test_value(bus.conn,
                         "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
                         "wake_at = $1::timestamptz RETURNING 1",
                         moments[i], NULL));

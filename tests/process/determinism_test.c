@@ -99,7 +99,7 @@ Test(determinism, code_that_went_another_way_is_parked_and_goes_on_when_it_is_ri
         stage_go(&s);
         expect_status(&s, "WAITING_FOR_ASYNC", id);
         char *before = test_value(
-            s.rig.sql, "SELECT state FROM commandbus.process WHERE process_id = $1", id.text, NULL);
+            bus.conn, "SELECT state FROM commandbus.process WHERE process_id = $1", id.text, NULL);
 
         release = wrong;
         stage_respond(&s, id, "go", "{}");
@@ -114,7 +114,7 @@ Test(determinism, code_that_went_another_way_is_parked_and_goes_on_when_it_is_ri
         cr_expect_eq(ran, 2, "release %d ran something", wrong);
 
         release = RIGHT;
-        tale_retry(&s, id);
+        tale_retry(id);
         stage_go(&s);
         expect_status(&s, "COMPLETED", id);
         expect_state(&s, "3", id, "count");
@@ -134,7 +134,7 @@ Test(determinism, a_check_finds_the_same_before_anything_runs) /* DESIGN 4: --re
     for (int wrong = RIGHT; wrong < RELEASES; wrong++) {
         OWNED(cb_process_claim) read = NULL;
         release = wrong;
-        cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
+        cr_assert(cb_process_read(bus.db, id.text, &read, &e));
         bool same = cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e);
         cr_expect_eq(same, wrong == RIGHT, "release %d: %s", wrong, e.message);
         if (!same)

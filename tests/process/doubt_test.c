@@ -84,7 +84,7 @@ static void expect_asked(stage *s, cb_uuid id)
                    id);
     expect_state(s, "prepared", id, "trail");
 
-    tale_retry(s, id); /* he has: it had not */
+    tale_retry(id); /* he has: it had not */
     stage_go(s);
     expect_status(s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_state(s, "prepared undone", id, "trail");
@@ -168,8 +168,8 @@ Test(doubt, an_operator_who_has_it_tried_again_does_not_end_it)
     for (int i = 1; i < 5; i++)
         stage_wait(&s, 60), stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    char *due = test_value(s.rig.sql, "SELECT commandbus.now() + interval '60 seconds'", NULL);
-    cr_assert(cb_process_retry(s.rig.db, id.text, "ann", "again", due, &e), "%s", e.message);
+    char *due = test_value(bus.conn, "SELECT commandbus.now() + interval '60 seconds'", NULL);
+    cr_assert(cb_process_retry(bus.db, id.text, "ann", "again", due, &e), "%s", e.message);
     free(due);
 
     stage_go(&s); /* fails for certain */
@@ -185,13 +185,13 @@ Test(doubt, a_success_ends_it)
 
     plays[0] = DOUBTS;
     cb_uuid id = start(&s);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT in_doubt FROM commandbus.process_history WHERE name = 'book'");
     stage_expect(cb_test_inject, &s.kit, "book", 1, &(cb_test_answer){ .outcome = CB_SUCCESS });
     try_again(&s);
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT in_doubt IS NULL FROM commandbus.process_history WHERE name = 'book'");
     stage_close(&s);
 }
@@ -218,7 +218,7 @@ Test(doubt, an_operator_who_cancels_has_looked)
     cb_uuid id = start(&s);
     pass_deadline(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "ann", "booked by nobody", true, &e), "%s",
+    cr_assert(cb_process_cancel(bus.db, id.text, "ann", "booked by nobody", true, &e), "%s",
               e.message);
     stage_go(&s);
 

@@ -42,13 +42,13 @@ Test(keep, a_step_whose_state_cannot_be_kept_has_failed) /* STP.4, STP.14 */
     expect_state(&s, "0", id, "count");
 
     broken = false;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "1", id, "count");
     expect_state(&s, "0.5", id, "ratio");
     expect_value(
-        s.rig.sql, "{\"inline\": true}",
+        bus.conn, "{\"inline\": true}",
         "SELECT owes FROM commandbus.process_history WHERE process_id = $1 AND ordinal = 1",
         id.text);
     cr_expect_eq(ran, 2);
@@ -76,7 +76,7 @@ Test(keep, nor_does_a_process_end_with_such_a_state) /* STP.14 */
     expect_message(&s, "ratio", id);
 
     broken = false;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "7", id, "count");
@@ -176,8 +176,8 @@ Test(keep, a_side_effect_that_cannot_be_recorded_is_none) /* STP.5 */
     expect_message(&s, "side effect 'text'", text);
 
     broken = false;
-    tale_retry(&s, json);
-    tale_retry(&s, text);
+    tale_retry(json);
+    tale_retry(text);
     stage_go(&s);
     expect_state(&s, "2.5", json, "extra");
     expect_state(&s, "Muller", text, "note");
@@ -198,7 +198,7 @@ Test(keep, fields_that_nobody_knows_survive_however_they_look) /* STP.14 */
     stage s = tale_open(&type);
     cb_uuid id;
     char *started =
-        test_value(s.rig.sql, "SELECT commandbus.start_process('Hooked', $1::jsonb)", state, NULL);
+        test_value(bus.conn, "SELECT commandbus.start_process('Hooked', $1::jsonb)", state, NULL);
     cr_assert(cb_uuid_parse(started, &id));
     free(started);
 

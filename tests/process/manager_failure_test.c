@@ -64,7 +64,7 @@ Test(manager_failure, goes_to_another_step)
     order_book(&s, "payments", 1);
     stage_go(&s);
 
-    expect_value(s.rig.sql, "charge CAUGHT, ship COMPLETED, charge#2 WAITING",
+    expect_value(bus.conn, "charge CAUGHT, ship COMPLETED, charge#2 WAITING",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND ordinal > 2",
                  id.text);
@@ -84,7 +84,7 @@ Test(manager_failure, sends_a_new_command_for_the_same_step)
     stage_go(&s);
     expect_state(&s, "8", id, "fx_id");
     expect_state(&s, "10", id, "repeat");
-    expect_value(s.rig.sql, "charge CAUGHT, charge#2 COMPLETED, ship WAITING",
+    expect_value(bus.conn, "charge CAUGHT, charge#2 COMPLETED, ship WAITING",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND ordinal > 2",
                  id.text);
@@ -157,7 +157,7 @@ Test(manager_failure, does_not_end_a_command_by_a_failure_that_it_has_not_judged
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CHARGE;
-    meanwhile = s.rig.sql;
+    meanwhile = bus.conn;
     fail_charge(&s, CB_PERMANENT);
 
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
@@ -175,7 +175,7 @@ Test(manager_failure, parks_what_it_wants_a_person_to_see)
     fail_charge(&s, CB_BUSINESS_RULE);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_state(&s, "created", id, "note");
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx FAILED, fx/BookFx PENDING", id);
     stage_close(&s);
@@ -267,7 +267,7 @@ Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_th
 
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.result = "{\"id\":\"eight\"}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
     stage_go(&s);
     expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
     stage_serve(&s, "fx", CB_SUCCESS, "{}", NULL);
@@ -286,17 +286,17 @@ Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_th
 
 /* ---- crashes ---- */
 
-static bool is_over(stage *s, cb_uuid id)
+static bool is_over(cb_uuid id)
 {
-    return test_number(s->rig.sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
                        "completed_at IS NOT NULL",
                        id.text, NULL) > 0;
 }
 
-static bool is_queued(stage *s, const char *domain)
+static bool is_queued(const char *domain)
 {
-    return test_number(s->rig.sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
                        "status = 'PENDING'",
                        domain, NULL) > 0;
@@ -305,19 +305,19 @@ static bool is_queued(stage *s, const char *domain)
 /* The first charge fails for ever, the second is fine. */
 static void play_others(stage *s, cb_uuid id)
 {
-    if (is_queued(s, "risk"))
+    if (is_queued("risk"))
         order_book(s, "risk", 7);
-    if (is_queued(s, "fx") &&
-        test_number(s->rig.sql,
+    if (is_queued("fx") &&
+        test_number(bus.conn,
                     "SELECT count(*) FROM commandbus.command_metadata WHERE domain = 'fx' AND "
                     "correlation_id = $1",
                     id.text, NULL) == 1)
         stage_serve(s, "fx", CB_PERMANENT, NULL, "NO_MARKET");
-    else if (is_queued(s, "fx"))
+    else if (is_queued("fx"))
         order_book(s, "fx", 8);
-    if (is_queued(s, "payments"))
+    if (is_queued("payments"))
         order_book(s, "payments", 9);
-    test_exec(s->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
 
 static void expect_end(stage *s, cb_uuid id)
@@ -325,7 +325,7 @@ static void expect_end(stage *s, cb_uuid id)
     expect_status(s, "COMPLETED", id);
     expect_state(s, "reserve charge ship", id, "trail");
     expect_state(s, "NO_MARKET by charge", id, "note");
-    expect_value(s->rig.sql,
+    expect_value(bus.conn,
                  "create_state COMPLETED, reserve COMPLETED, charge CAUGHT, charge#2 COMPLETED, "
                  "ship COMPLETED",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
@@ -338,7 +338,7 @@ static bool dies_before(stage *s, int at)
     cb_uuid id = stage_start(s, "Order", "{\"skip_approval\":true,\"repeat\":-10}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 60 && !is_over(s, id); i++) {
+    for (int i = 0; i < 60 && !is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
             play_others(s, id);
     }
@@ -353,7 +353,7 @@ static bool dies_after(stage *s, int at)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 40 && !is_over(s, id); i++) {
+    for (int i = 0; i < 40 && !is_over(id); i++) {
         stage_go(s);
         crashed = crashed || s->kit.crashed;
         if (s->kit.crashed)

@@ -14,14 +14,14 @@ static cb_uuid at_approval(stage *s)
     return id;
 }
 
-static bool answer(stage *s, cb_uuid id, const char *payload, cb_uuid response_id)
+static bool answer(cb_uuid id, const char *payload, cb_uuid response_id)
 {
     bool accepted = false;
     cb_error e;
 
-    cr_assert(cb_process_respond(s->rig.db, id.text, "approval", payload, response_id.text,
-                                 &accepted, &e),
-              "%s", e.message);
+    cr_assert(
+        cb_process_respond(bus.db, id.text, "approval", payload, response_id.text, &accepted, &e),
+        "%s", e.message);
     return accepted;
 }
 
@@ -69,10 +69,10 @@ Test(manager_response, the_same_one_twice_is_taken_once) /* PM.2 */
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s), response = cb_uuid_new();
 
-    cr_expect(answer(&s, id, "{\"ok\":true}", response));
-    cr_expect_not(answer(&s, id, "{\"ok\":true}", response));
+    cr_expect(answer(id, "{\"ok\":true}", response));
+    cr_expect_not(answer(id, "{\"ok\":true}", response));
     stage_go(&s);
-    cr_expect_not(answer(&s, id, "{\"ok\":false}", response));
+    cr_expect_not(answer(id, "{\"ok\":false}", response));
     stage_respond(&s, id, "approval", "{\"ok\":false}"); /* another one: nobody waits for it */
     stage_go(&s);
 
@@ -118,7 +118,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s);
 
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_respond(&s, id, "approval", "{\"ok\":\"perhaps\"}");
     stage_respond(&s, id, "approval", "[1]");
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"nobody\"}"); /* update_state says no */
@@ -126,7 +126,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "reserve", id, "trail");
-    expect_value(s.rig.sql, "RESPONSE_REFUSED RESPONSE_REFUSED RESPONSE_REFUSED UNKNOWN_RESPONSE",
+    expect_value(bus.conn, "RESPONSE_REFUSED RESPONSE_REFUSED RESPONSE_REFUSED UNKNOWN_RESPONSE",
                  "SELECT string_agg(error_code, ' ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND kind = 'RESPONSE' AND "
                  "status = 'FAILED'",
@@ -196,7 +196,7 @@ Test(manager_response, a_timeout_parks_and_a_retry_gives_the_whole_time_again) /
     stage_wait(&s, 6);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_respond(&s, id, "approval", "{\"ok\":true}");
@@ -237,11 +237,11 @@ Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         cb_error e = { 0 };
-        cr_expect_not(cb_process_respond(s.rig.db, id.text, "approval", cases[i].payload, NULL,
-                                         &accepted, &e));
+        cr_expect_not(
+            cb_process_respond(bus.db, id.text, "approval", cases[i].payload, NULL, &accepted, &e));
         cr_expect_str_eq(e.message, cases[i].why);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
 

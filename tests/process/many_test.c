@@ -61,7 +61,7 @@ static void go_long_way(stage *s, int expected_settles)
     cr_expect_eq(ran, n_steps, "each once");
     expect_status(s, "COMPLETED", id);
     expect_state(s, expected, id, "count");
-    expect_value(s->rig.sql, expected,
+    expect_value(bus.conn, expected,
                  "SELECT count(*) FROM commandbus.process_history WHERE process_id = $1 AND kind = "
                  "'STEP' AND status = 'COMPLETED'",
                  id.text);
@@ -91,7 +91,7 @@ Test(many, a_thousand_steps_with_outside_effects_are_a_thousand_settles) /* DESI
     stage s = tale_open(&type);
 
     go_long_way(&s, MANY + 1);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT max(length(patch::text)) < 40 FROM commandbus.process_history");
     stage_close(&s);
 }
@@ -104,15 +104,15 @@ Test(many, responses_by_the_thousand_are_each_taken_once) /* STP.11 */
     local = true;
     n_steps = 1;
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
-    test_exec(s.rig.sql, "SELECT count(commandbus.respond(process_id, 'unknown')) FROM "
-                         "commandbus.process, generate_series(1, 3000)");
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
+    test_exec(bus.conn, "SELECT count(commandbus.respond(process_id, 'unknown')) FROM "
+                        "commandbus.process, generate_series(1, 3000)");
     stage_respond(&s, id, "end", "{}");
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "3001",
+    expect_value(bus.conn, "3001",
                  "SELECT count(*) FROM commandbus.process_history WHERE kind = 'RESPONSE'");
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }

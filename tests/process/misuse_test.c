@@ -60,7 +60,7 @@ Test(misuse, a_call_inside_a_step_fails_the_step) /* STP.4 */
     cr_expect_eq(inner_ran, 0);
 
     twisted = false;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     cr_expect_null(s.kit.last.misuse, "told once: %s", s.kit.last.misuse);
@@ -298,7 +298,7 @@ Test(misuse, a_condition_asks_and_does_nothing_else) /* STP.4, STP.6 */
     expect_message(&s, "'inner' was called inside step 'wait'", id);
     cr_expect_eq(inner_flow, CB_LEAVE);
     twisted = false;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     stage_close(&s);
@@ -337,7 +337,7 @@ Test(misuse, a_side_effect_makes_and_does_nothing_else) /* STP.4, STP.5 */
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     twisted = false;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
 
     expect_status(&s, "COMPLETED", id);

@@ -172,10 +172,10 @@ static void answer(stage *s, cb_uuid id, int number)
     stage_respond(s, id, "word", word);
 }
 
-static bool is_over(stage *s, cb_uuid id)
+static bool is_over(cb_uuid id)
 {
     char *status = test_value(
-        s->rig.sql, "SELECT status FROM commandbus.process WHERE process_id = $1", id.text, NULL);
+        bus.conn, "SELECT status FROM commandbus.process WHERE process_id = $1", id.text, NULL);
     bool over = strcmp(status, "COMPLETED") == 0;
 
     cr_assert_str_neq(status, "WAITING_FOR_TSQ");
@@ -216,7 +216,7 @@ static void one_process(stage *s, unsigned *seed)
         plan[i] = test_random(seed, CALLS);
     cb_uuid id = stage_start(s, "Random", "{\"count\":4}");
 
-    for (int turn = 0; !is_over(s, id); turn++) {
+    for (int turn = 0; !is_over(id); turn++) {
         cr_assert(turn < 500, "it never ends");
         if (answers < RESPONSES && test_random(seed, 3) == 0)
             answer(s, id, answers++);
@@ -233,8 +233,8 @@ static void one_process(stage *s, unsigned *seed)
     stage_go(s);
 
     char *trail = test_value(
-        s->rig.sql, "SELECT state ->> 'trail' FROM commandbus.process WHERE process_id = $1",
-        id.text, NULL);
+        bus.conn, "SELECT state ->> 'trail' FROM commandbus.process WHERE process_id = $1", id.text,
+        NULL);
     expect_words(trail, 'r', RESPONSES, NULL);
     expect_words(trail, 's', n_calls, is_step);
     free(trail);

@@ -87,7 +87,7 @@ Test(replay, side_effects_of_every_kind_are_the_same_for_ever) /* STP.5 */
 
     stage_go(&s);
     stage_wait(&s, 100);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now()");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now()");
     stage_go(&s);
     stage_respond(&s, id, "word", "{}");
     stage_go(&s);
@@ -104,7 +104,7 @@ Test(replay, side_effects_of_every_kind_are_the_same_for_ever) /* STP.5 */
         OWNED(json_object) again = json_tokener_parse(seen[i].json);
         cr_expect(json_object_equal(first, again), "%s, then %s", seen[0].json, seen[i].json);
     }
-    char *started = test_value(s.rig.sql,
+    char *started = test_value(bus.conn,
                                "SELECT floor(extract(epoch FROM created_at) * 1000)::bigint FROM "
                                "commandbus.process WHERE process_id = $1",
                                id.text, NULL);
@@ -275,7 +275,7 @@ Test(replay, what_execute_changes_itself_is_part_of_the_records) /* STP.5, STP.1
     retries_left = 0;
     stage_go(&s);
     expect_value(
-        s.rig.sql,
+        bus.conn,
         "count {\"count\": 20} {\"count\": 1, \"trail\": \"saw-other\"}; twice {\"count\": "
         "1}",
         "SELECT string_agg(concat_ws(' ', name, opening, CASE WHEN name <> 'one' THEN "
@@ -296,11 +296,11 @@ Test(replay, a_check_runs_nothing_and_writes_nothing) /* DESIGN 4: --replay */
     cb_error e;
 
     stage_go(&s);
-    char *before = test_value(s.rig.sql, "SELECT p::text FROM commandbus.process p", NULL);
-    cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
+    char *before = test_value(bus.conn, "SELECT p::text FROM commandbus.process p", NULL);
+    cr_assert(cb_process_read(bus.db, id.text, &read, &e));
     cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
 
-    expect_value(s.rig.sql, before, "SELECT p::text FROM commandbus.process p");
+    expect_value(bus.conn, before, "SELECT p::text FROM commandbus.process p");
     cr_expect_eq(first_ran, 1);
     cr_expect_eq(second_ran, 1);
     free(before);

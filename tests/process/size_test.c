@@ -67,12 +67,12 @@ Test(size, a_state_that_grows_and_grows_is_parked_at_once) /* DESIGN 8.10 */
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     expect_message(&s, "keep large things elsewhere", id);
     cr_expect_leq(steps, 7, "it went on for %d steps", steps);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT octet_length(state::text) <= 2 * 1024 * 1024 FROM commandbus.process");
     cr_expect_leq(peak_mib(), 200);
 
     /* Once more, and it is parked again, where it stands. */
-    tale_retry(&s, id);
+    tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     stage_close(&s);
@@ -151,8 +151,8 @@ Test(size, a_response_that_makes_the_state_too_large_parks_the_process) /* DESIG
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     /* The two that it took are recorded, the other one is still there. */
     expect_history(&s, "RESPONSE note COMPLETED, RESPONSE note COMPLETED", id);
-    expect_value(s.rig.sql, "1", "SELECT count(*) FROM commandbus.process_inbox");
-    expect_value(s.rig.sql, "2000001", "SELECT length(state ->> 'trail') FROM commandbus.process");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "2000001", "SELECT length(state ->> 'trail') FROM commandbus.process");
     stage_close(&s);
 }
 
@@ -169,8 +169,8 @@ Test(size, a_late_response_that_is_too_large_changes_nothing) /* STP.11 */
         respond_note(&s, id);
     cr_expect_geq(stage_go(&s), 1);
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
-    expect_value(s.rig.sql, "COMPLETED COMPLETED FAILED",
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "COMPLETED COMPLETED FAILED",
                  "SELECT string_agg(status::text, ' ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE name = 'note'");
     stage_close(&s);
@@ -179,9 +179,9 @@ Test(size, a_late_response_that_is_too_large_changes_nothing) /* STP.11 */
 /* ---- what must not be read ---- */
 
 /* A megabyte of text that would be 200 in memory. */
-static void respond_objects(stage *s)
+static void respond_objects(void)
 {
-    free(test_value(s->rig.sql,
+    free(test_value(bus.conn,
                     "SELECT commandbus.respond(process_id, 'approve', jsonb_build_object('x', "
                     "(SELECT jsonb_agg('{}'::jsonb) FROM generate_series(1, 250000)))) "
                     "FROM commandbus.process",
@@ -194,17 +194,17 @@ Test(size, text_that_would_grow_in_memory_is_not_read) /* DESIGN 8.10 */
     cb_uuid id = stage_start(&s, "Waiting", "{}");
     cb_error e = { 0 };
 
-    respond_objects(&s);
+    respond_objects();
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     expect_message(&s, "too many small values", id);
     cr_expect_leq(peak_mib(), 100);
 
     /* A decision in the same inbox is found all the same. */
-    tale_retry(&s, id);
+    tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "ann", "too large", false, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "ann", "too large", false, &e), "%s", e.message);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "CANCELED CANCELED", id);
     cr_expect_leq(peak_mib(), 100);
@@ -217,7 +217,7 @@ Test(size, as_many_numbers_as_a_payload_holds_are_read) /* CONTRACT: limits.payl
     cb_uuid id = stage_start(&s, "Waiting", "{}");
 
     free(test_value(
-        s.rig.sql,
+        bus.conn,
         "SELECT commandbus.respond(process_id, 'approve', jsonb_build_object('x', "
         "(SELECT jsonb_agg(1) FROM generate_series(1, 340000)))) FROM commandbus.process",
         NULL, NULL));

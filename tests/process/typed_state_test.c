@@ -82,7 +82,7 @@ static const char first[] =
     "\"lines\": [{\"article\": \"X\", \"amount\": 7}]}";
 
 #define expect_patch(s, expected, id, name)                                                \
-    expect_value((s)->rig.sql, expected,                                                   \
+    expect_value(bus.conn, expected,                                                       \
                  "SELECT patch FROM commandbus.process_history WHERE process_id = $1 AND " \
                  "name = $2",                                                              \
                  (id).text, name)
@@ -110,7 +110,7 @@ Test(typed_state, a_record_holds_what_changed_and_replay_gives_the_same_state_af
         stage_go(&s);
 
         expect_status(&s, "COMPLETED", id);
-        expect_value(s.rig.sql, whole, "SELECT state FROM commandbus.process WHERE process_id = $1",
+        expect_value(bus.conn, whole, "SELECT state FROM commandbus.process WHERE process_id = $1",
                      id.text);
         expect_patch(&s, "{\"ship_to\": {\"city\": \"Ulm\", \"since\": \"2026-02-01\"}}", id,
                      "move");
@@ -129,7 +129,7 @@ Test(typed_state, fields_of_a_nested_struct_that_the_code_does_not_know_survive)
 
     stage_go(&s);
 
-    expect_value(s.rig.sql, "{\"zip\": \"53111\", \"city\": \"Ulm\", \"since\": \"2026-02-01\"}",
+    expect_value(bus.conn, "{\"zip\": \"53111\", \"city\": \"Ulm\", \"since\": \"2026-02-01\"}",
                  "SELECT state -> 'ship_to' FROM commandbus.process WHERE process_id = $1",
                  id.text);
     stage_close(&s);
@@ -145,12 +145,12 @@ Test(typed_state, a_list_that_is_full_and_a_state_of_the_wrong_shape_are_told_by
     stage_go(&s);
 
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT error_message LIKE '%''lines[1].amount'' of purchase must be a 64-bit integer%' "
         "FROM commandbus.process WHERE process_id = $1",
         wrong.text);
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT error_message LIKE '%''lines'' of purchase has 4 items, but may have at most 3' "
         "FROM commandbus.process WHERE process_id = $1",
         many.text);
@@ -162,7 +162,7 @@ static void complete(stage *s, cb_uuid id, const char *overrides)
 {
     cb_error e;
 
-    cr_assert(cb_process_complete(s->rig.db, id.text, "ann", "as agreed", overrides, &e), "%s",
+    cr_assert(cb_process_complete(bus.db, id.text, "ann", "as agreed", overrides, &e), "%s",
               e.message);
     stage_go(s);
 }
@@ -175,17 +175,17 @@ Test(typed_state, an_operator_sets_a_member_of_a_nested_struct_and_what_is_missp
 
     stage_go(&s);
     complete(&s, id, "{\"ship_to\": {\"ctiy\": \"Jena\"}}");
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%ship_to has no field ''ctiy''%' "
                  "FROM commandbus.process WHERE process_id = $1",
                  id.text);
     complete(&s, id, "{\"lines\": [{\"artcle\": \"B\"}]}");
-    expect_value(s.rig.sql, "WAITING_FOR_TSQ",
+    expect_value(bus.conn, "WAITING_FOR_TSQ",
                  "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
     complete(&s, id, "{\"ship_to\": {\"city\": \"Jena\"}, \"lines\": [{\"article\": \"B\"}]}");
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  "{\"zip\": \"1\", \"city\": \"Jena\", \"since\": \"2026-02-01\"}/"
                  "[{\"amount\": 0, \"article\": \"B\"}]",
                  "SELECT (state -> 'ship_to')::text || '/' || (state -> 'lines')::text "

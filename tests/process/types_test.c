@@ -185,7 +185,7 @@ Test(types, without_a_wait_timeout_have_that_of_all_types)
     stage_go(&s);
 
     expect_value(
-        s.rig.sql, "A 00:00:05, B 00:00:07, C 00:00:09",
+        bus.conn, "A 00:00:05, B 00:00:07, C 00:00:09",
         "SELECT string_agg(concat_ws(' ', process_type, next_wait_timeout_at - updated_at), "
         "', ' ORDER BY process_type) FROM commandbus.process");
     stage_close(&s);

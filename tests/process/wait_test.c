@@ -51,7 +51,7 @@ Test(wait, suspends_until_its_condition_holds) /* STP.6 */
     expect_column(&s, "approval", "current_wait", id);
     expect_column(&s, "t", "next_wait_timeout_at = updated_at + interval '60 s'", id);
     expect_column(&s, "t", "wake_at = next_wait_timeout_at AND lease_owner IS NULL", id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT timeout_at = at + interval '60 s' FROM commandbus.process_history "
                  "WHERE process_id = $1",
                  id.text);
@@ -101,13 +101,13 @@ Test(wait, keeps_its_first_timeout_whatever_wakes_it) /* STP.6 */
                          "AND kind = 'WAIT'";
 
     stage_go(&s);
-    char *timeout = test_value(s.rig.sql, first, id.text, NULL);
+    char *timeout = test_value(bus.conn, first, id.text, NULL);
     for (int i = 0; i < 5; i++) {
         stage_wait(&s, 700);
         stage_respond(&s, id, "count", "{}");
         cr_expect_eq(stage_go(&s), 1);
         expect_status(&s, "WAITING_FOR_ASYNC", id);
-        expect_value(s.rig.sql, timeout, first, id.text);
+        expect_value(bus.conn, timeout, first, id.text);
         expect_column(&s, "t",
                       "abs(extract(epoch FROM next_wait_timeout_at - (SELECT timeout_at FROM "
                       "commandbus.process_history h WHERE h.process_id = process.process_id AND "
@@ -141,7 +141,7 @@ Test(wait,
     stage_respond(&s, id, "approve", "{}");
     cr_expect_eq(stage_go(&s), 0, "a response takes nothing out of the troubleshooting queue");
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "1", id, "count");
@@ -156,7 +156,7 @@ Test(wait, a_retry_restarts_its_timer) /* STP.12 */
     stage_go(&s);
     stage_wait(&s, 61);
     stage_go(&s);
-    tale_retry(&s, id);
+    tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_column(&s, "t", "next_wait_timeout_at = updated_at + interval '60 s'", id);
@@ -164,7 +164,7 @@ Test(wait, a_retry_restarts_its_timer) /* STP.12 */
     stage_wait(&s, 61);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     stage_respond(&s, id, "approve", "{}");
     stage_go(&s);
@@ -195,9 +195,8 @@ Test(wait, a_worker_that_died_does_not_push_it_out) /* STP.6 */
 
     stage_go(&s);
     stage_wait(&s, 30);
-    test_exec(s.rig.sql,
-              "UPDATE commandbus.process SET status = 'EXECUTING', lease_owner = 'dead', "
-              "lease_until = '-infinity', wake_at = commandbus.now()");
+    test_exec(bus.conn, "UPDATE commandbus.process SET status = 'EXECUTING', lease_owner = 'dead', "
+                        "lease_until = '-infinity', wake_at = commandbus.now()");
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_wait(&s, 31);

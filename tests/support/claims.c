@@ -4,24 +4,6 @@
 #include <stdio.h>
 #include <time.h>
 
-rig rig_open(void)
-{
-    rig r = { .conninfo = test_bus_create() };
-
-    r.db = test_bus_open(r.conninfo);
-    r.sql = test_pq_open(r.conninfo);
-    test_await(r.sql,
-               "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1 second'");
-    return r;
-}
-
-void rig_close(rig *r)
-{
-    cb_db_free(r->db);
-    PQfinish(r->sql);
-    test_database_drop(r->conninfo);
-}
-
 cb_db *test_bus_open_impatient(const char *conninfo)
 {
     char *impatient = NULL;
@@ -58,6 +40,15 @@ cb_uuid test_send_with(cb_db *db, const cb_send *command)
         sent.command_type = "Test";
     cr_assert(cb_send_command(db, &sent, &id, &e), "%s", e.message);
     return id;
+}
+
+void test_fleet_limit(int limit, size_t commands)
+{
+    cb_error e = { 0 };
+
+    cr_assert(cb_fleet_limit_set(bus.db, "fx", limit, &e), "%s", e.message);
+    if (commands)
+        test_send(bus.db, commands, NULL);
 }
 
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds)
@@ -175,16 +166,4 @@ double test_clock(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-void test_await(PGconn *conn, const char *sql)
-{
-    for (double end = test_clock() + patience_seconds; test_clock() < end; pause_between_looks()) {
-        char *value = test_value(conn, sql, NULL);
-        bool is_true = strcmp(value, "t") == 0;
-        free(value);
-        if (is_true)
-            return;
-    }
-    cr_assert_fail("waited in vain for %s", sql);
 }

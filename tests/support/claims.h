@@ -9,23 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus.h"
 #include "database.h"
+#include "fixture.h"
 #include "wait.h"
-
-/* A bus of the test's own, a worker's connection and an observer's.
- *
- * A server that has just started gives leases that expired nobody else for one visibility timeout of
- * who asks. A rig waits until it has run for a second: claims that are to find expired leases ask for
- * a second at most. */
-typedef struct {
-    char *conninfo;
-    cb_db *db;
-    PGconn *sql;
-} rig;
-
-rig rig_open(void);
-void rig_close(rig *r);
 
 /* A connection on which waiting for a lock is an error after half a second. */
 cb_db *test_bus_open_impatient(const char *conninfo);
@@ -37,6 +23,9 @@ void test_send(cb_db *db, size_t n, cb_uuid *ids);
 /* One command "Test" of domain fx unless the fields say otherwise: test_send_one(db, .max_attempts = 1). */
 #define test_send_one(db, ...) test_send_with((db), &(cb_send){ __VA_ARGS__ })
 cb_uuid test_send_with(cb_db *db, const cb_send *command);
+
+/* Limits domain fx of the fixture (0: not), and sends so many commands to it. */
+void test_fleet_limit(int limit, size_t commands);
 
 /* Claims from domain fx. The caller frees it. */
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds);
@@ -62,9 +51,6 @@ cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, do
 
 /* Seconds of a clock that only goes forward. */
 double test_clock(void);
-
-/* Waits until the query gives 't'; fails when its patience (wait.h) is over. */
-void test_await(PGconn *conn, const char *sql);
 
 /* The value of a query: expect_value(sql, "COMPLETED", "SELECT status …", parameters…). */
 #define expect_value(conn, expected, ...)                                                   \

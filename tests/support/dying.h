@@ -21,8 +21,8 @@ static inline bool dying_settle(dying *d, cb_process_settlement *settlement)
         d->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(d->stage->rig.db, d->stage->kit.worker, settlement, 1, &e),
-              "%s: %s", e.message, settlement->item);
+    cr_assert(cb_process_settle(bus.db, d->stage->kit.worker, settlement, 1, &e), "%s: %s",
+              e.message, settlement->item);
     expect_verdict(CB_SETTLED, settlement->verdict);
     return true;
 }
@@ -45,8 +45,7 @@ static inline bool dying_step(dying *d)
     cb_error e;
 
     d->dead = false;
-    cr_assert(cb_process_claim_due(d->stage->rig.db, &options, 1, &claim, &look, &e), "%s",
-              e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, 1, &claim, &look, &e), "%s", e.message);
     if (cb_process_claim_count(claim) == 0)
         return false;
     cb_run_process(d->stage->kit.run, cb_process_claim_at(claim, 0), &host, d, &d->stage->kit.last);

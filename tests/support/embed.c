@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-rig here;
-
 enum {
     MOST_WORKERS = 8,
     MOST_SETS = 8,
@@ -34,7 +32,7 @@ static struct {
 
 void embed_open(void)
 {
-    here = rig_open();
+    bus_open();
 }
 
 void embed_close(void)
@@ -44,7 +42,7 @@ void embed_close(void)
         cb_worker_free(workers[i]);
     for (size_t i = 0; i < n_sets; i++)
         free(sets[i].handlers);
-    rig_close(&here);
+    bus_close();
 }
 
 static void remember(const cb_event *event, void *arg)
@@ -144,7 +142,7 @@ cb_worker *embed_worker_with(const embed_options *options)
         o.n_domains = options->n_more + 1;
     }
     if (!o.url)
-        o.url = here.conninfo;
+        o.url = bus.conninfo;
     if (!o.on_event)
         o.on_event = remember;
     cr_assert(cb_worker_open(&o, &workers[n_workers], &e), "%s", e.message);

@@ -3,11 +3,11 @@
  *     TestSuite(claim, .init = embed_open, .fini = embed_close);
  *
  *     cb_worker *w = embed_start(HANDLERS({ "Test", book }), .domain.concurrent_messages = 2);
- *     cb_uuid id = test_send_one(here.db);
+ *     cb_uuid id = test_send_one(bus.db);
  *     await_value("COMPLETED", "SELECT status FROM commandbus.command_metadata");
  *
  * A server that has just started hands on no lease that expired for one visibility timeout: see
- * claims.h. */
+ * fixture.h. */
 #ifndef TEST_SUPPORT_EMBED_H
 #define TEST_SUPPORT_EMBED_H
 
@@ -18,9 +18,7 @@
 #include "claims.h"
 #include "gate.h"
 
-/* The test's database: a connection for sending and one for looking. */
-extern rig here;
-
+/* Opens the fixture (fixture.h), whose bus the workers serve. */
 void embed_open(void);
 /* Opens the gate, frees every worker, drops the database. */
 void embed_close(void);
@@ -81,13 +79,13 @@ const char *embed_told_code(const char *name);
 #define await_value(expected, ...)                                                        \
     do {                                                                                  \
         double end_ = test_clock() + patience_seconds;                                    \
-        char *found_ = test_value(here.sql, __VA_ARGS__, NULL);                           \
+        char *found_ = test_value(bus.conn, __VA_ARGS__, NULL);                           \
         while (strcmp(found_, (expected)) != 0) {                                         \
             cr_assert_lt(test_clock(), end_, "waited in vain for '%s', found '%s' by %s", \
                          (expected), found_, #__VA_ARGS__);                               \
             free(found_);                                                                 \
             poll(NULL, 0, 3);                                                             \
-            found_ = test_value(here.sql, __VA_ARGS__, NULL);                             \
+            found_ = test_value(bus.conn, __VA_ARGS__, NULL);                             \
         }                                                                                 \
         free(found_);                                                                     \
     } while (0)
@@ -98,14 +96,14 @@ const char *embed_told_code(const char *name);
 
 /* Columns of a command's row, as the expression says, once: expect_row(id, "COMPLETED 1", "status, attempts"). */
 #define expect_row(id, expected, columns)                                    \
-    expect_value(here.sql, expected,                                         \
+    expect_value(bus.conn, expected,                                         \
                  "SELECT concat_ws(' ', " columns                            \
                  ") FROM commandbus.command_metadata WHERE command_id = $1", \
                  (id).text)
 
 /* Parts of the last reply to a command: expect_reply(id, "FAILED false", "'outcome', 'final'"). */
 #define expect_reply(id, expected, keys)                                              \
-    expect_value(here.sql, expected,                                                  \
+    expect_value(bus.conn, expected,                                                  \
                  "SELECT (SELECT string_agg(message ->> key, ' ' ORDER BY n) "        \
                  "FROM unnest(ARRAY[" keys "]) WITH ORDINALITY k(key, n)) "           \
                  "FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1 " \

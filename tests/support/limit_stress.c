@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "claims.h"
-#include "fleet.h"
 #include "wait.h"
 
 enum {
@@ -309,7 +308,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void change_limit(rig *r, fleet *f, int limit)
+static void change_limit(fleet *f, int limit)
 {
     cb_error e = { 0 };
     int next = f->begun + 1;
@@ -317,7 +316,7 @@ static void change_limit(rig *r, fleet *f, int limit)
     cr_assert_lt(next, CHANGES);
     f->limits[next] = limit;
     f->begun = next;
-    while (!cb_fleet_limit_set(r->db, "fx", limit, &e))
+    while (!cb_fleet_limit_set(bus.db, "fx", limit, &e))
         cr_assert_eq(e.code, CB_AGAIN, "%s %s", e.sqlstate, e.message);
     f->in_force = next;
 }
@@ -329,7 +328,7 @@ static bool has_seen_everything(const fleet *f)
 }
 
 /* Limits come and go; after each, claims go on. Longer than said where little happens in that time. */
-static void change_limits(rig *r, fleet *f, double seconds)
+static void change_limits(fleet *f, double seconds)
 {
     static const int limits[] = { 5, 2, 9, 0, 3, 0, 6, 1, 4 };
     double end = test_clock() + seconds, last = end + patience_seconds;
@@ -337,36 +336,37 @@ static void change_limits(rig *r, fleet *f, double seconds)
     for (size_t round = 0; test_clock() < (has_seen_everything(f) ? end : last) && !f->stop;
          round++) {
         long before = f->claimed;
-        change_limit(r, f, limits[round % (sizeof limits / sizeof *limits)]);
+        change_limit(f, limits[round % (sizeof limits / sizeof *limits)]);
         double deadline = test_clock() + long_vt / 2; /* what is lost must not come back */
         while (f->claimed < before + 12 && test_clock() < deadline && !f->stop)
-            free(test_value(r->sql, "SELECT 1", NULL));
+            free(test_value(bus.conn, "SELECT 1", NULL));
         cr_expect_geq(f->claimed, before + 12, "claims stopped at limit %d", f->limits[f->begun]);
     }
 }
 
 void test_limit_stress(double seconds)
 {
-    rig r = limited_rig(4, COMMANDS);
     fleet *f = calloc(1, sizeof *f);
     member all[THREADS];
     pthread_t threads[THREADS];
 
-    f->conninfo = r.conninfo;
+    bus_open();
+    test_fleet_limit(4, COMMANDS);
+    f->conninfo = bus.conninfo;
     f->limits[0] = 4;
     pthread_mutex_init(&f->lock, NULL);
     for (int i = 0; i < THREADS; i++) {
         all[i] = (member){ .f = f, .number = i, .seed = (unsigned)i + 1 };
         cr_assert_eq(pthread_create(&threads[i], NULL, work, &all[i]), 0);
     }
-    change_limits(&r, f, seconds);
+    change_limits(f, seconds);
 
-    change_limit(&r, f, 5);
+    change_limit(f, 5);
     f->drain = true;
     /* No longer than a lease: what is lost must not come back. (On a server that has just started what the silent held
      * comes back only one lease after the start.) */
     for (double end = test_clock() + long_vt; test_clock() < end && !f->stop;) {
-        if (test_number(r.sql,
+        if (test_number(bus.conn,
                         "SELECT count(*) FROM commandbus.command_metadata "
                         "WHERE status <> 'COMPLETED'",
                         NULL) == 0)
@@ -379,14 +379,14 @@ void test_limit_stress(double seconds)
     for (int i = 0; i < THREADS; i++)
         cr_expect_eq(all[i].error.code, CB_OK, "thread %d: %s %s", i, all[i].error.sqlstate,
                      all[i].error.message);
-    expect_value(r.sql, "400 COMPLETED",
+    expect_value(bus.conn, "400 COMPLETED",
                  "SELECT string_agg(n || ' ' || status, ', ') FROM (SELECT status, count(*) n "
                  "FROM commandbus.command_metadata GROUP BY 1) c");
-    expect_value(r.sql, "0 places lost",
+    expect_value(bus.conn, "0 places lost",
                  "SELECT count(*) || ' places lost' FROM commandbus.fleet_lease "
                  "WHERE worker <> 'silent'");
     expect_value(
-        r.sql, "0 deadlocks",
+        bus.conn, "0 deadlocks",
         "SELECT deadlocks || ' deadlocks' FROM pg_stat_database WHERE datname = current_database()");
     cr_expect_eq(f->over, 0, "%ld of %ld claims over the limit", f->over, f->checked);
     cr_expect(has_seen_everything(f));
@@ -397,5 +397,5 @@ void test_limit_stress(double seconds)
             f->begun);
     pthread_mutex_destroy(&f->lock);
     free(f);
-    rig_close(&r);
+    bus_close();
 }

@@ -8,26 +8,26 @@
 
 static cb_set *set;
 
-static void migrate(const stage *s)
+static void migrate(void)
 {
     char sql[PATH_MAX];
     cb_migrate_report done;
     cb_error e = { 0 };
 
-    test_exec(s->rig.sql, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO "
-                          "commandbus_owner', current_database()); END $$");
+    test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO "
+                        "commandbus_owner', current_database()); END $$");
     snprintf(sql, sizeof sql, "%s/handlers/payments/sql", getenv("COMMANDBUS_SOURCE_DIR"));
-    cr_assert(cb_migrate_set(s->rig.db, "payments", sql, &done, &e), "%s", e.message);
+    cr_assert(cb_migrate_set(bus.db, "payments", sql, &done, &e), "%s", e.message);
 }
 
 stage payer_open(void)
 {
     static const cb_setting nowhere = { "url", "http://127.0.0.1:9" };
     stage s = stage_open(NULL, 0, NULL, 0);
-    const cb_module_config config = { s.rig.conninfo, &nowhere, 1 };
+    const cb_module_config config = { bus.conninfo, &nowhere, 1 };
     cb_error e = { 0 };
 
-    migrate(&s);
+    migrate();
     cr_assert(cb_set_load_with(getenv("COMMANDBUS_MODULES_DIR"), "payments", &config, &set, &e),
               "%s", e.message);
     const cb_module *m = cb_set_module(set);
@@ -83,7 +83,7 @@ void payer_serve(stage *s, const char *domain, const char *type, cb_outcome outc
 {
     cb_uuid id = stage_serve(s, domain, outcome, result, code);
 
-    expect_value(s->rig.sql, type,
+    expect_value(bus.conn, type,
                  "SELECT command_type FROM commandbus.command_metadata WHERE command_id = $1",
                  id.text);
     stage_go(s);
@@ -135,7 +135,7 @@ void payer_retry(stage *s, cb_uuid id)
 {
     cb_error e;
 
-    cr_assert(cb_process_retry(s->rig.db, id.text, "ada", "again", NULL, &e), "%s", e.message);
+    cr_assert(cb_process_retry(bus.db, id.text, "ada", "again", NULL, &e), "%s", e.message);
     stage_go(s);
 }
 
@@ -143,7 +143,7 @@ void payer_cancel(stage *s, cb_uuid id, bool compensate)
 {
     cb_error e;
 
-    cr_assert(cb_process_cancel(s->rig.db, id.text, "ada", "no more", compensate, &e), "%s",
+    cr_assert(cb_process_cancel(bus.db, id.text, "ada", "no more", compensate, &e), "%s",
               e.message);
     stage_go(s);
 }
@@ -152,7 +152,7 @@ void payer_complete(stage *s, cb_uuid id, const char *overrides)
 {
     cb_error e;
 
-    cr_assert(cb_process_complete(s->rig.db, id.text, "ada", "paid by hand", overrides, &e), "%s",
+    cr_assert(cb_process_complete(bus.db, id.text, "ada", "paid by hand", overrides, &e), "%s",
               e.message);
     stage_go(s);
 }

@@ -47,20 +47,20 @@ void payer_complete(stage *s, cb_uuid id, const char *overrides);
 
 /* The row of payments.payment. */
 #define expect_payment(s, expected, id)                                                           \
-    expect_value((s)->rig.sql, expected,                                                          \
+    expect_value(bus.conn, expected,                                                              \
                  "SELECT coalesce((SELECT status FROM payments.payment WHERE process_id = $1), '" \
                  "none')",                                                                        \
                  (id).text)
 /* Nothing is left in any queue: what was sent was served. */
 #define expect_nothing_waits(s)                                                                 \
-    expect_value((s)->rig.sql, "0",                                                             \
+    expect_value(bus.conn, "0",                                                                 \
                  "SELECT (SELECT count(*) FROM pgmq.q_fx__commands) + (SELECT count(*) FROM "   \
                  "pgmq.q_risk__commands) + (SELECT count(*) FROM pgmq.q_payments__commands) + " \
                  "(SELECT count(*) FROM pgmq.q_payments__replies)")
 /* The data of the only command of this type. */
 #define expect_data(s, expected, id, type)                                                     \
     expect_value(                                                                              \
-        (s)->rig.sql, expected,                                                                \
+        bus.conn, expected,                                                                    \
         "SELECT string_agg(key || '=' || value, ' ' ORDER BY key) FROM "                       \
         "commandbus.command_metadata, jsonb_each_text(data::jsonb) WHERE correlation_id = $1 " \
         "AND command_type = $2",                                                               \

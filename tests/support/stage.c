@@ -11,11 +11,12 @@
 stage stage_open(const cb_process_type *const *types, size_t n, const cb_step_route *routes,
                  size_t n_routes)
 {
-    stage s = { .rig = rig_open() };
-    cb_test_options options = {
-        .types = types, .n_types = n, .routes = routes, .n_routes = n_routes, .db = s.rig.db
-    };
+    stage s = { 0 };
 
+    bus_open();
+    cb_test_options options = {
+        .types = types, .n_types = n, .routes = routes, .n_routes = n_routes, .db = bus.db
+    };
     stage_do(cb_test_open_with, &s.kit, &options);
     s.kit.worker = "stage";
     return s;
@@ -34,7 +35,7 @@ void stage_release(stage *s, const cb_process_type *const *types, size_t n,
 void stage_close(stage *s)
 {
     cb_test_close(&s->kit);
-    rig_close(&s->rig);
+    bus_close();
 }
 
 cb_uuid stage_start(stage *s, const char *type, const char *state)

@@ -8,8 +8,7 @@
 #include "claims.h"
 
 typedef struct {
-    rig rig;
-    cb_test kit; /* on the rig's connection */
+    cb_test kit; /* on bus.db */
 } stage;
 
 /* Registers the types; they run with these routes. */

@@ -5,9 +5,8 @@
 #include "claims.h"
 #include "proxy.h"
 
-/* A bus with a ledger and an account, a proxy before it, and one command claimed through it. */
+/* The bus with a ledger and an account, a proxy before it, and one command claimed through it. */
 typedef struct {
-    rig base; /* not through the proxy */
     test_proxy *proxy;
     cb_db *db; /* through it */
     cb_claim *claim;
@@ -36,13 +35,13 @@ bool booking_settle(booking *b, double lock_timeout_seconds);
     } while (0)
 
 #define expect_ledger(b, expected)                                                 \
-    expect_value((b)->base.sql, (expected),                                        \
+    expect_value(bus.conn, (expected),                                             \
                  "SELECT (SELECT count(*) FROM public.ledger) || ' entries, ' || " \
                  "balance || ' balance' FROM public.account")
 
 /* "COMPLETED", or with its error code: "FAILED FX_DECLINED". */
 #define expect_status(b, expected)                                        \
-    expect_value((b)->base.sql, (expected),                               \
+    expect_value(bus.conn, (expected),                                    \
                  "SELECT status || coalesce(' ' || error_code, '') FROM " \
                  "commandbus.command_metadata WHERE command_id = $1",     \
                  (b)->item.command_id.text)

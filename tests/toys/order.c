@@ -140,7 +140,7 @@ stage order_open(const cb_process_type *type)
 {
     stage s = stage_open(&type, 1, NULL, 0);
 
-    test_exec(s.rig.sql, "SELECT commandbus.register_domain(d) FROM unnest('{fx,risk}'::text[]) d");
+    test_exec(bus.conn, "SELECT commandbus.register_domain(d) FROM unnest('{fx,risk}'::text[]) d");
     return s;
 }
 

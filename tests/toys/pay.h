@@ -3,10 +3,12 @@
 #ifndef TEST_TOYS_PAY_H
 #define TEST_TOYS_PAY_H
 
-#include "bus.h"
+#include "fixture.h"
 
 /* Registers Pay, version 1. */
 void pay_register(cb_db *db);
+/* bus_open with Pay registered: TestSuite(…, .init = pay_open, .fini = bus_close). */
+void pay_open(void);
 
 /* A process of it with the state {"n": 1}, unless the options say more. */
 cb_uuid pay_start(cb_db *db);

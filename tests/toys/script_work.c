@@ -34,7 +34,7 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
         p->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", settlement, 1, &e), "%s: %s", e.message,
+    cr_assert(cb_process_settle(bus.db, "stage", settlement, 1, &e), "%s: %s", e.message,
               settlement->item);
     cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
                  cb_verdict_name(settlement->verdict), settlement->item);
@@ -47,7 +47,7 @@ static cb_verdict settle(play *p, cb_uuid id, const char *item)
     cb_process_settlement settlement = { .process_id = id, .item = item };
     cb_error e;
 
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
+    cr_assert(cb_process_settle(bus.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
               p->first_seed, e.message, item);
     return settlement.verdict;
 }
@@ -86,7 +86,7 @@ bool run_one(play *p)
     cb_process_look look;
     cb_error e;
 
-    cr_assert(cb_process_claim_due(p->s.rig.db, &options, 1, &claim, &look, &e), "%s", e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, 1, &claim, &look, &e), "%s", e.message);
     if (cb_process_claim_count(claim) == 0)
         return false;
     p->dead = dying = false;
@@ -139,7 +139,7 @@ static void end_handler(play *p, cb_settlement item, json_object *result)
         later->command = item;
         later->command.result = later->result;
     } else {
-        expect_verdict(CB_SETTLED, test_settle_one(p->s.rig.db, "handlers", item));
+        expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", item));
     }
 }
 
@@ -153,7 +153,7 @@ bool serve_one(play *p, const char *domain)
     cb_error e;
 
     cr_assert(cb_receiver_open(domain, &options, &receiver, &e));
-    cr_assert(cb_receive(p->s.rig.db, receiver, 1, &claim, &e), "%s", e.message);
+    cr_assert(cb_receive(bus.db, receiver, 1, &claim, &e), "%s", e.message);
     if (cb_claim_count(claim) == 0)
         return cb_claim_exhausted(claim) > 0;
     const cb_command *c = cb_claim_at(claim, 0);
@@ -176,7 +176,7 @@ void settle_late_handler(play *p, late *l)
 {
     if (!l->command.domain)
         return;
-    cb_verdict verdict = test_settle_one(p->s.rig.db, "handlers", l->command);
+    cb_verdict verdict = test_settle_one(bus.db, "handlers", l->command);
     cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late handler is %s",
               p->first_seed, cb_verdict_name(verdict));
     p->stale += verdict == CB_STALE;
@@ -185,9 +185,9 @@ void settle_late_handler(play *p, late *l)
 }
 
 /* Whoever holds something is believed dead. */
-void leases_end(play *p)
+void leases_end(void)
 {
-    test_exec(p->s.rig.sql,
+    test_exec(bus.conn,
               "UPDATE commandbus.process SET lease_until = '-infinity', wake_at = "
               "commandbus.now() WHERE lease_owner IS NOT NULL; "
               "UPDATE commandbus.command_metadata SET lease_until = '-infinity' "
@@ -197,8 +197,8 @@ void leases_end(play *p)
 }
 
 /* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
-void wake_all(play *p)
+void wake_all(void)
 {
-    test_exec(p->s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now() "
-                            "WHERE lease_owner IS NULL");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now() "
+                        "WHERE lease_owner IS NULL");
 }

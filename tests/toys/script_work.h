@@ -47,8 +47,8 @@ bool serve_one(play *p, const char *domain);
 void settle_late_run(play *p, late *l);
 void settle_late_handler(play *p, late *l);
 /* Whoever holds something is believed dead. */
-void leases_end(play *p);
+void leases_end(void);
 /* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
-void wake_all(play *p);
+void wake_all(void);
 
 #endif

@@ -187,24 +187,24 @@ cb_uuid tour_at_fx(stage *s, const char *state)
     return id;
 }
 
-void tour_retry(stage *s, cb_uuid id)
+void tour_retry(cb_uuid id)
 {
     cb_error e;
 
-    cr_assert(cb_process_retry(s->rig.db, id.text, "olga", "again", NULL, &e), "%s", e.message);
+    cr_assert(cb_process_retry(bus.db, id.text, "olga", "again", NULL, &e), "%s", e.message);
 }
 
-void tour_cancel(stage *s, cb_uuid id, bool undo)
+void tour_cancel(cb_uuid id, bool undo)
 {
     cb_error e;
 
-    cr_assert(cb_process_cancel(s->rig.db, id.text, "olga", "enough", undo, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "olga", "enough", undo, &e), "%s", e.message);
 }
 
-void tour_complete(stage *s, cb_uuid id, const char *overrides)
+void tour_complete(cb_uuid id, const char *overrides)
 {
     cb_error e;
 
-    cr_assert(cb_process_complete(s->rig.db, id.text, "olga", "done by hand", overrides, &e), "%s",
+    cr_assert(cb_process_complete(bus.db, id.text, "olga", "done by hand", overrides, &e), "%s",
               e.message);
 }

@@ -11,7 +11,7 @@ static inline cb_uuid trip_start(const char *type)
     cb_error e = { 0 };
     cb_uuid id;
 
-    cr_assert(cb_process_request_start(here.db, type, "{}", NULL, &id, &e), "%s", e.message);
+    cr_assert(cb_process_request_start(bus.db, type, "{}", NULL, &id, &e), "%s", e.message);
     return id;
 }
 
@@ -20,7 +20,7 @@ static inline cb_uuid trip_start(const char *type)
 
 /* Columns of its row, once: expect_process(id, "PENDING 0", "status, lease_no"). */
 #define expect_process(id, expected, columns)                       \
-    expect_value(here.sql, expected,                                \
+    expect_value(bus.conn, expected,                                \
                  "SELECT concat_ws(' ', " columns                   \
                  ") FROM commandbus.process WHERE process_id = $1", \
                  (id).text)

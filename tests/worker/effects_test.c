@@ -6,7 +6,7 @@ TestSuite(effects, .init = embed_open, .fini = embed_close);
 
 static void make_ledger(void)
 {
-    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY, note text NOT NULL "
+    test_exec(bus.conn, "CREATE TABLE ledger (command_id uuid PRIMARY KEY, note text NOT NULL "
                         "CHECK (note <> 'forbidden'))");
 }
 
@@ -65,33 +65,33 @@ static cb_outcome plain(cb_context *ctx, const cb_command *command, json_object 
 Test(effects, of_every_success_are_there_exactly_once)
 {
     make_ledger();
-    test_send(here.db, 100, NULL);
+    test_send(bus.db, 100, NULL);
     embed_start(HANDLERS({ "Test", book }), .domain.concurrent_messages = 20);
 
     await_value("100",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
 
-    expect_value(here.sql, "100",
+    expect_value(bus.conn, "100",
                  "SELECT count(*) FROM ledger JOIN commandbus.command_metadata USING (command_id)");
-    expect_value(here.sql, "100", "SELECT count(*) FROM pgmq.q_payments__replies");
+    expect_value(bus.conn, "100", "SELECT count(*) FROM pgmq.q_payments__replies");
 }
 
 /* Refused at the very end, by a constraint that is checked at COMMIT: the success goes with them. */
 Test(effects, and_the_success_are_one_transaction)
 {
     make_ledger();
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "CREATE TABLE account (note text PRIMARY KEY); ALTER TABLE ledger ADD FOREIGN "
               "KEY (note) REFERENCES account DEFERRABLE INITIALLY DEFERRED");
-    cb_uuid id = test_send_one(here.db, .reply_to = "payments__replies");
+    cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
     embed_start(HANDLERS({ "Test", book }));
 
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
 
     expect_row(id, "1 EFFECT_FAILED", "attempts, error_code");
-    expect_value(here.sql, "0", booked);
-    expect_trail(here.sql, "SENT RECEIVED MOVED_TO_TSQ", id);
-    expect_messages(here.sql, "0 queued, 1 archived, 1 replied", id);
+    expect_value(bus.conn, "0", booked);
+    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", id);
+    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
 }
 
 /* CONTRACT: EFFECT_FAILED is permanent, and nothing of the effects stays. */
@@ -99,9 +99,9 @@ Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing
 {
     make_ledger();
     cb_uuid forbidden =
-        test_send_one(here.db, .command_type = "Forbidden", .reply_to = "payments__replies");
-    cb_uuid nowhere = test_send_one(here.db, .command_type = "Nowhere");
-    cb_uuid fine = test_send_one(here.db, .domain = "fx");
+        test_send_one(bus.db, .command_type = "Forbidden", .reply_to = "payments__replies");
+    cb_uuid nowhere = test_send_one(bus.db, .command_type = "Nowhere");
+    cb_uuid fine = test_send_one(bus.db, .domain = "fx");
     embed_start(
         HANDLERS({ "Test", book }, { "Forbidden", book_forbidden }, { "Nowhere", book_nowhere }));
 
@@ -112,18 +112,18 @@ Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing
     expect_row(forbidden, "1 PERMANENT EFFECT_FAILED", "attempts, error_type, error_code");
     expect_row(nowhere, "1 PERMANENT EFFECT_FAILED", "attempts, error_type, error_code");
     expect_reply(forbidden, "FAILED EFFECT_FAILED false", "'outcome', 'error_code', 'final'");
-    expect_value(here.sql, "1", booked);
+    expect_value(bus.conn, "1", booked);
 }
 
 Test(effects, of_a_run_that_was_no_success_are_dropped)
 {
     make_ledger();
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", book_and_fail }));
 
     await_status(id, "FAILED");
 
-    expect_value(here.sql, "0", booked);
+    expect_value(bus.conn, "0", booked);
 }
 
 /* Section 8.3 */
@@ -131,17 +131,17 @@ Test(effects, of_a_run_that_lost_its_lease_are_never_written)
 {
     make_ledger();
     gate_close();
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
     cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
     await(gate_waiting() == 1);
 
-    test_exec(here.sql, "UPDATE commandbus.command_metadata SET lease_no = 2, lease_owner = "
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET lease_no = 2, lease_owner = "
                         "'thief', lease_until = now() + interval '1 hour'");
     gate_open();
     await(cb_worker_in_flight(w, NULL) == 0);
 
-    expect_value(here.sql, "0", booked);
-    expect_trail(here.sql, "SENT RECEIVED STALE_OUTCOME", id);
+    expect_value(bus.conn, "0", booked);
+    expect_trail(bus.conn, "SENT RECEIVED STALE_OUTCOME", id);
     expect_row(id, "IN_PROGRESS thief", "status, lease_owner");
 }
 
@@ -150,14 +150,14 @@ Test(effects, of_a_run_that_timed_out_are_never_written)
 {
     make_ledger();
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 1, .max_attempts = 1);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .max_attempts = 1);
     embed_start(HANDLERS({ "Test", book_at_gate }));
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
 
     gate_open();
     await(embed_told("command.late") == 1);
 
-    expect_value(here.sql, "0", booked);
+    expect_value(bus.conn, "0", booked);
     expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
 }
 
@@ -165,14 +165,14 @@ Test(effects, of_a_run_that_timed_out_are_never_written)
 Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_free)
 {
     make_ledger();
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
-    cb_uuid id = test_send_one(here.db, .command_type = "Book");
+    cb_uuid id = test_send_one(bus.db, .command_type = "Book");
     cb_worker *w =
         embed_start(HANDLERS({ "Book", book }, { "Test", plain }), .domain.concurrent_messages = 2);
     await(embed_told("database.again") > 0);
 
-    test_send(here.db, 50, NULL);
+    test_send(bus.db, 50, NULL);
     await_value("50",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
     expect_row(id, "IN_PROGRESS 1", "status, lease_no");
@@ -181,7 +181,7 @@ Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_fre
     PQfinish(holder);
 
     await_status(id, "COMPLETED");
-    expect_value(here.sql, "1", booked);
+    expect_value(bus.conn, "1", booked);
     expect_row(id, "1", "lease_no");
 }
 
@@ -189,9 +189,9 @@ Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_fre
 Test(effects, that_never_get_their_lock_end_with_the_operator)
 {
     make_ledger();
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
-    cb_uuid id = test_send_one(here.db, .command_type = "Book", .reply_to = "fx__replies");
+    cb_uuid id = test_send_one(bus.db, .command_type = "Book", .reply_to = "fx__replies");
     cb_worker *w = embed_worker(HANDLERS({ "Book", book }));
     w->effect_patience_seconds = 0.5;
     embed_started(w);
@@ -200,7 +200,7 @@ Test(effects, that_never_get_their_lock_end_with_the_operator)
     PQfinish(holder);
 
     expect_row(id, "EFFECT_FAILED PERMANENT 1", "error_code, error_type, attempts");
-    expect_value(here.sql, "0", booked);
+    expect_value(bus.conn, "0", booked);
 }
 
 /* WRK.11: a stop waits for them too. */
@@ -208,14 +208,14 @@ Test(effects, are_settled_before_a_stop_returns)
 {
     make_ledger();
     gate_close();
-    test_send(here.db, 5, NULL);
+    test_send(bus.db, 5, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
     await(gate_waiting() == 5);
 
     gate_open();
     cr_expect(cb_worker_stop(w, patience_seconds));
 
-    expect_value(here.sql, "5", booked);
-    expect_value(here.sql, "5",
+    expect_value(bus.conn, "5", booked);
+    expect_value(bus.conn, "5",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
 }

@@ -39,9 +39,9 @@ static bool has(cb_worker *w, const char *line)
 
 Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
 {
-    test_exec(here.sql, "SELECT commandbus.register_domain('risk')");
-    test_exec(here.sql, "SELECT commandbus.send('risk', 'BookRisk', '{}')");
-    test_exec(here.sql, "UPDATE pgmq.q_risk__commands SET vt = vt - interval '2 h'");
+    test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
+    test_exec(bus.conn, "SELECT commandbus.send('risk', 'BookRisk', '{}')");
+    test_exec(bus.conn, "UPDATE pgmq.q_risk__commands SET vt = vt - interval '2 h'");
 
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
@@ -54,9 +54,9 @@ Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
 /* STP.16: when those who run processes are gone, who runs none is left to tell. */
 Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
 {
-    test_exec(here.sql, "SELECT commandbus.register_process_type('Report', 'fx', 1)");
-    test_exec(here.sql, "SELECT commandbus.start_process('Report', '{}')");
-    test_exec(here.sql, "UPDATE commandbus.process SET wake_at = wake_at - interval '2 h'");
+    test_exec(bus.conn, "SELECT commandbus.register_process_type('Report', 'fx', 1)");
+    test_exec(bus.conn, "SELECT commandbus.start_process('Report', '{}')");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = wake_at - interval '2 h'");
 
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
@@ -66,21 +66,21 @@ Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
 
 Test(fleet_metrics, an_instance_without_slots_or_heartbeat_serves_nobody)
 {
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "SELECT commandbus.heartbeat('idle', '{\"domains\": {\"fx\": {\"slots\": 0}}}')");
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "SELECT commandbus.heartbeat('gone', '{\"domains\": {\"fx\": {\"slots\": 5}}}')");
-    test_exec(here.sql, "UPDATE commandbus.worker SET heartbeat_at = now() - interval '2 min' "
+    test_exec(bus.conn, "UPDATE commandbus.worker SET heartbeat_at = now() - interval '2 min' "
                         "WHERE worker = 'gone'");
 
-    expect_value(here.sql, "0", "SELECT instances FROM commandbus.domain_figures()");
+    expect_value(bus.conn, "0", "SELECT instances FROM commandbus.domain_figures()");
 }
 
 Test(fleet_metrics, leases_are_told_beside_their_limit)
 {
     const int limit = 2;
     gate_close();
-    test_send(here.db, 5, NULL);
+    test_send(bus.db, 5, NULL);
 
     cb_worker *w = embed_started(
         often(embed_worker(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 4,
@@ -95,7 +95,7 @@ Test(fleet_metrics, commands_in_the_troubleshooting_queue_are_counted)
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", give_up }))));
     await(has(w, "commandbus_tsq_commands{domain=\"fx\"} 0\n"));
 
-    test_send(here.db, 3, NULL);
+    test_send(bus.db, 3, NULL);
 
     await(has(w, "commandbus_tsq_commands{domain=\"fx\"} 3\n"));
 }

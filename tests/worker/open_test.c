@@ -120,7 +120,7 @@ Test(open, does_not_start_without_its_schema_and_starts_when_it_is_there)
 /* CFG.4: nothing was claimed, nothing runs. */
 Test(open, does_not_start_with_more_slots_than_the_machine_gives)
 {
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
 
     cb_error e = start_error(
         &(embed_options){ HANDLERS({ "Test", succeed }), .worker.stack_bytes = (size_t)1 << 46 });
@@ -137,7 +137,7 @@ Test(open, registers_its_domains)
 {
     embed_start(HANDLERS({ "Test", succeed }), .domain.domain = "loans");
 
-    cb_uuid id = test_send_one(here.db, .domain = "loans", .reply_to = "loans__replies");
+    cb_uuid id = test_send_one(bus.db, .domain = "loans", .reply_to = "loans__replies");
     await_status(id, "COMPLETED");
 }
 
@@ -148,8 +148,8 @@ Test(open, registers_the_domains_that_are_sent_to)
     cb_worker *w = embed_start(HANDLERS({ "Test", succeed }), .worker.sends_to = others,
                                .worker.n_sends_to = 2);
 
-    test_send_one(here.db, .domain = "loans");
-    test_send_one(here.db, .domain = "cards");
+    test_send_one(bus.db, .domain = "loans");
+    test_send_one(bus.db, .domain = "cards");
     cr_expect_eq(cb_worker_domain(w, 1), NULL);
 }
 

@@ -37,7 +37,7 @@ Test(process_lease, is_renewed_while_a_step_runs)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
     char *until =
-        test_value(here.sql, "SELECT lease_until + interval '1 s' FROM commandbus.process", NULL);
+        test_value(bus.conn, "SELECT lease_until + interval '1 s' FROM commandbus.process", NULL);
 
     await_value("t", "SELECT lease_until > $1::timestamptz FROM commandbus.process", until);
 
@@ -56,7 +56,7 @@ Test(process_lease, lost_is_what_a_run_came_to_afterwards)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
 
-    test_exec(here.sql, "UPDATE commandbus.process SET lease_no = lease_no + 1, lease_owner = "
+    test_exec(bus.conn, "UPDATE commandbus.process SET lease_no = lease_no + 1, lease_owner = "
                         "'somebody', lease_until = now() + interval '1 hour', wake_at = now() + "
                         "interval '1 hour'");
     gate_open();
@@ -74,7 +74,7 @@ Test(process_lease, a_locked_row_is_settled_when_it_is_free)
     embed_start(PROCESSES(&Drive));
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
-    PGconn *locker = test_pq_open(here.conninfo);
+    PGconn *locker = test_pq_open(bus.conninfo);
     test_exec(locker, "BEGIN; SELECT FROM commandbus.process FOR UPDATE");
     gate_open();
     await(gate_left() == 1);
@@ -98,7 +98,7 @@ Test(process_lease, draining_ends_at_the_next_step_and_frees_the_process)
     gate_let(1);
     cr_expect(cb_worker_stop(w, 30));
 
-    expect_value(here.sql, "nobody", holder);
+    expect_value(bus.conn, "nobody", holder);
     expect_process(id, "t 1", "wake_at <= commandbus.now(), state ->> 'steps'");
     gate_open();
     embed_start(PROCESSES(&Drive));
@@ -109,13 +109,13 @@ Test(process_lease, draining_ends_at_the_next_step_and_frees_the_process)
 /* Nobody gets into the database, and who is in is thrown out, but for the test. */
 static void set_away(PGconn *admin, bool away)
 {
-    char *name = test_value(here.sql, "SELECT current_database()", NULL), sql[200];
+    char *name = test_value(bus.conn, "SELECT current_database()", NULL), sql[200];
 
     snprintf(sql, sizeof sql, "ALTER DATABASE %s ALLOW_CONNECTIONS %s", name, away ? "off" : "on");
     test_exec(admin, sql);
     free(name);
     if (away)
-        test_exec(here.sql,
+        test_exec(bus.conn,
                   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
                   "current_database() AND pid <> pg_backend_pid()");
 }

@@ -54,7 +54,7 @@ Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
     await(has(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
                  "error_code=\"\"} 1\n"));
 
-    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+    test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
     await_process(id, "WAITING_FOR_TSQ");
 
     await(cb_worker_in_flight(w, NULL) == 0);
@@ -75,9 +75,9 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
     cb_error e = { 0 };
     await_process(trip_start("Drive"), "WAITING_FOR_ASYNC");
     cr_assert(cb_worker_stop(w, 30)); /* now nobody runs it */
-    test_exec(here.sql, "UPDATE commandbus.process SET wake_at = now() - interval '2 h'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = now() - interval '2 h'");
 
-    cr_assert(process_figures_take(w, here.db, &e), "%s", e.message);
+    cr_assert(process_figures_take(w, bus.db, &e), "%s", e.message);
 
     cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Drive\","
                      "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
@@ -92,11 +92,11 @@ Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
     await_process(first, "WAITING_FOR_ASYNC");
     await_process(second, "WAITING_FOR_ASYNC");
     cr_assert(cb_worker_stop(w, 30));
-    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h' "
+    test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h' "
                         "WHERE process_id = (SELECT min(process_id::text)::uuid FROM "
                         "commandbus.process)");
 
-    cr_assert(process_figures_take(w, here.db, &e), "%s", e.message);
+    cr_assert(process_figures_take(w, bus.db, &e), "%s", e.message);
 
     cr_expect(has(w, "commandbus_processes_by_wait{process_type=\"Drive\","
                      "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));
@@ -112,7 +112,7 @@ Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
     await_process(id, "WAITING_FOR_ASYNC");
     cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"), "it is not over");
 
-    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+    test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
 
     await(has(w, "commandbus_process_wait_duration_seconds_count" of_type ",name=\"signal\"} 1\n"));
     cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"));
@@ -131,17 +131,17 @@ TRIP_TYPE(Ask, ask_execute, .version = 1);
 /* S4: WAITING_FOR_ASYNC is also the status of who waits for a reply */
 Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_took)
 {
-    test_exec(here.sql, "SELECT commandbus.register_domain('risk')");
+    test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
     cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Ask))));
     cb_uuid id = trip_start("Ask");
     await_process(id, "WAITING_FOR_ASYNC");
 
-    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
     await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Ask\","
                  "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
     cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"), "it is not over");
 
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "UPDATE commandbus.process_history SET at = at - interval '2 h';"
               "SELECT (commandbus.settle('risk', 'me', array_agg(command_id), array_agg(lease_no), "
               "ARRAY['SUCCESS'])).verdicts FROM commandbus.receive('risk', 'me', 1)");
@@ -158,7 +158,7 @@ Test(process_metrics, the_heartbeat_says_which_processes_it_runs)
     embed_start(PROCESSES(&Drive), .domain.concurrent_messages = 4,
                 .domain.concurrent_processes = 9);
 
-    expect_value(here.sql, "9 [\"Drive\"] {\"Drive\": 3}",
+    expect_value(bus.conn, "9 [\"Drive\"] {\"Drive\": 3}",
                  "SELECT concat_ws(' ', details #> '{domains,fx,process_slots}', details #> "
                  "'{domains,fx,process_types}', details -> 'processes') FROM commandbus.worker");
 }
@@ -180,7 +180,7 @@ Test(process_metrics, retention_removes_processes_that_have_ended)
         "- interval '40 days', completed_at = now() - interval '40 days' WHERE process_id = "
         "'%s'",
         old.text);
-    test_exec(here.sql, sql);
+    test_exec(bus.conn, sql);
 
     await_value(live.text, "SELECT string_agg(process_id::text, ' ') FROM commandbus.process");
 }
@@ -213,7 +213,7 @@ Test(process_metrics, tell_how_long_a_manager_has_waited_for_a_reply) /* PM.6 */
     cb_uuid id = trip_start("Asking");
     await_process(id, "WAITING_FOR_REPLY");
 
-    test_exec(here.sql, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
     await(has(w, "commandbus_processes{process_type=\"Asking\",status=\"WAITING_FOR_REPLY\","
                  "error_code=\"\"} 1\n"));
     await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Asking\","

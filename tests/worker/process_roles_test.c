@@ -50,7 +50,7 @@ Test(process_roles, one_instance_can_do_it_all)
 
     await_process(id, "COMPLETED");
     expect_process(id, "Ritz 1", "state ->> 'hotel', state ->> 'steps'");
-    expect_value(here.sql, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
 }
 
 /* CONTRACT, features.*: one for each. */
@@ -68,7 +68,7 @@ Test(process_roles, commands_processes_and_replies_may_be_three_instances)
 
     await_process(id, "COMPLETED");
     expect_value(
-        here.sql, "1",
+        bus.conn, "1",
         "SELECT count(DISTINCT worker) FROM commandbus.audit WHERE event_type = 'RECEIVED' "
         "AND worker = $1",
         cb_worker_id(commands));
@@ -93,7 +93,7 @@ Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* 
     embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
 
     await_process(id, "COMPLETED");
-    expect_value(here.sql, "0", "SELECT count(*) FROM pgmq.q_first_replies");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_first_replies");
 }
 
 /* PM.5 */
@@ -101,13 +101,13 @@ Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 {
     embed_start(PROCESSES(&Stay), .worker.reply_grace_seconds = 0.01);
 
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "SELECT pgmq.send('fx__replies', '{\"command_id\": \"x\"}'), "
               "pgmq.send('fx__replies', jsonb_build_object('command_id', gen_random_uuid(), "
               "'correlation_id', gen_random_uuid(), 'outcome', 'SUCCESS'))");
 
     await_value("2", "SELECT count(*) FROM pgmq.a_fx__replies");
-    expect_value(here.sql, "2",
+    expect_value(bus.conn, "2",
                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETTERED'");
     await(embed_told("replies.dead_lettered") > 0);
 }
@@ -117,7 +117,7 @@ Test(process_roles, an_instance_without_commands_leaves_them_alone)
 {
     cb_worker *w = embed_start(HANDLERS({ "Test", book }), PROCESSES(&Stay), ROUTES,
                                .worker.no_commands = true, .domain.prefetch = 3);
-    cb_uuid command = test_send_one(here.db, .domain = "fx");
+    cb_uuid command = test_send_one(bus.db, .domain = "fx");
     cb_uuid id = trip_start("Stay");
 
     await_process(id, "WAITING_FOR_ASYNC");

@@ -45,7 +45,7 @@ Test(process_run, a_step_with_an_effect_begins_after_its_checkpoint)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
 
-    expect_value(here.sql, "STARTED 1",
+    expect_value(bus.conn, "STARTED 1",
                  "SELECT concat_ws(' ', status, attempts) FROM commandbus.process_history WHERE "
                  "process_id = $1 AND name = 'fuel'",
                  id.text);
@@ -95,15 +95,15 @@ Test(process_run, what_a_newer_version_wrote_is_left_to_newer_workers)
     };
     embed_free(embed_start(PROCESSES(&Walk)));
     cb_uuid newer = trip_start("Walk"), fresh = trip_start("Walk");
-    test_exec(here.sql, "UPDATE commandbus.process SET version = 2");
-    test_exec(here.sql, "UPDATE commandbus.process SET version = 0 WHERE process_id = (SELECT "
+    test_exec(bus.conn, "UPDATE commandbus.process SET version = 2");
+    test_exec(bus.conn, "UPDATE commandbus.process SET version = 0 WHERE process_id = (SELECT "
                         "max(process_id::text)::uuid FROM commandbus.process)");
 
     embed_start(PROCESSES(&old));
 
     await_value("1", "SELECT count(*) FROM commandbus.process WHERE status = 'COMPLETED'");
     expect_value(
-        here.sql, "1",
+        bus.conn, "1",
         "SELECT count(*) FROM commandbus.process WHERE status = 'PENDING' AND version = 2");
     (void)newer, (void)fresh;
 }
@@ -136,7 +136,7 @@ Test(process_run, a_response_goes_on_with_a_process_that_waits)
     cb_uuid id = trip_start("Patient");
     await_process(id, "WAITING_FOR_ASYNC");
 
-    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+    test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
 
     await_process(id, "COMPLETED");
 }
@@ -149,7 +149,7 @@ Test(process_run, a_timer_fires_within_a_second_though_nobody_polls)
     await_process(id, "WAITING_FOR_TSQ");
 
     expect_process(id, "WAIT_TIMEOUT", "error_code");
-    char *late = test_value(here.sql,
+    char *late = test_value(bus.conn,
                             "SELECT extract(epoch FROM p.updated_at - h.timeout_at) FROM "
                             "commandbus.process p JOIN commandbus.process_history h USING "
                             "(process_id) WHERE process_id = $1",

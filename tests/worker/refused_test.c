@@ -28,7 +28,7 @@ static void take_away(const char *function)
     char sql[128];
 
     snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s RENAME TO %s_away", function, function);
-    test_exec(here.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
 static void bring_back(const char *function)
@@ -36,7 +36,7 @@ static void bring_back(const char *function)
     char sql[128];
 
     snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s_away RENAME TO %s", function, function);
-    test_exec(here.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
 /* Not ready, and the reason says what is refused. */
@@ -68,7 +68,7 @@ Test(refused, claims_make_the_instance_unready_and_are_told_once)
 
     take_away("receive");
     await(is_unready_for(w, "claim in domain fx"));
-    test_send(here.db, 30, NULL); /* notifications, which are no reason to ask more often */
+    test_send(bus.db, 30, NULL); /* notifications, which are no reason to ask more often */
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
@@ -87,9 +87,9 @@ Test(refused, claims_of_one_domain_do_not_hold_up_another)
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
     cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
 
-    test_exec(here.sql, "SELECT pgmq.drop_queue('doomed__commands')");
+    test_exec(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')");
     await(!is_ready(w));
-    test_send(here.db, 30, NULL);
+    test_send(bus.db, 30, NULL);
 
     await_value("30",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
@@ -116,7 +116,7 @@ Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
 Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
     cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
     await(gate_waiting() == 1);
 
@@ -135,7 +135,7 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
 Test(refused, renewals_make_the_instance_unready_and_are_told_once)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 60);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
     cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
     await(gate_waiting() == 1);
 
@@ -167,7 +167,7 @@ Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
     /* One of each: the heartbeat, the domain's commands, its processes. */
     size_t told = embed_told("database.refused");
     cr_expect_leq(told, 3, "told %zu times", told);
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
     await_status(id, "COMPLETED");
     bring_back("heartbeat");
     bring_back("sleep_announce");

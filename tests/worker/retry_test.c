@@ -33,12 +33,12 @@ static void expect_delay(cb_uuid id, const char *attempt, const char *seconds)
                 "WHERE command_id = $1",
                 id.text, attempt);
     expect_value(
-        here.sql, seconds,
+        bus.conn, seconds,
         "SELECT (round(extract(epoch FROM (details ->> 'visible_at')::timestamptz - at) / 10) "
         "* 10)::int FROM commandbus.audit WHERE command_id = $1 AND attempt = $2::int AND "
         "event_type = 'RETRY_SCHEDULED'",
         id.text, attempt);
-    expect_value(here.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT q.vt = (details ->> 'visible_at')::timestamptz FROM pgmq.q_fx__commands q "
                  "JOIN commandbus.command_metadata c USING (msg_id) JOIN commandbus.audit a USING "
                  "(command_id) WHERE command_id = $1 AND attempt = $2::int AND event_type = "
@@ -48,7 +48,7 @@ static void expect_delay(cb_uuid id, const char *attempt, const char *seconds)
 
 static void make_due(void)
 {
-    test_exec(here.sql, "UPDATE pgmq.q_fx__commands SET vt = statement_timestamp()");
+    test_exec(bus.conn, "UPDATE pgmq.q_fx__commands SET vt = statement_timestamp()");
 }
 
 /* WRK.1, WRK.5, WK-5 */
@@ -56,7 +56,7 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
 {
     static const char *const attempts[] = { "1", "2", "3", "4" };
     static const char *const seconds[] = { "100", "200", "300", "300" };
-    cb_uuid id = test_send_one(here.db, .max_attempts = 5);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 5);
     embed_start(HANDLERS({ "Test", fail_always }), BACKOFF(100, 200, 300));
 
     for (size_t i = 0; i < CB_COUNT(seconds); i++) {
@@ -66,7 +66,7 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
 
     expect_row(id, "5 attempt 5 of 5, the last", "attempts, error_message");
-    expect_trail(here.sql,
+    expect_trail(bus.conn,
                  "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED FAILED RETRY_SCHEDULED RECEIVED "
                  "FAILED RETRY_SCHEDULED RECEIVED FAILED RETRY_SCHEDULED RECEIVED MOVED_TO_TSQ",
                  id);
@@ -82,7 +82,7 @@ Test(retry, it_waits_10_60_and_300_seconds_when_nobody_says_otherwise)
     cb_worker_domain_options domain = {
         .domain = "fx", .sets = &set, .n_sets = 1, .poll_interval_seconds = 0.1
     };
-    cb_uuid id = test_send_one(here.db, .max_attempts = 9);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 9);
     embed_start(.worker.domains = &domain, .worker.n_domains = 1);
 
     for (size_t i = 0; i < CB_COUNT(seconds); i++) {
@@ -95,7 +95,7 @@ Test(retry, it_waits_10_60_and_300_seconds_when_nobody_says_otherwise)
 Test(retry, by_an_empty_schedule_it_waits_30_seconds_each_time)
 {
     const double none[] = { 0 };
-    cb_uuid id = test_send_one(here.db, .max_attempts = 3);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 3);
     embed_start(HANDLERS({ "Test", fail_always }), .domain.retry_backoff = none,
                 .domain.n_retry_backoff = 0);
 
@@ -107,12 +107,12 @@ Test(retry, by_an_empty_schedule_it_waits_30_seconds_each_time)
 /* WRK.5: nobody sees it before it is due. */
 Test(retry, runs_again_by_itself_when_the_backoff_is_over)
 {
-    cb_uuid id = test_send_one(here.db, .max_attempts = 2);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 2);
     embed_start(HANDLERS({ "Test", fail_always }), BACKOFF(1));
 
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
 
-    expect_value(here.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT max(at) - min(at) >= interval '1 second' FROM commandbus.audit "
                  "WHERE event_type = 'RECEIVED'");
 }
@@ -120,9 +120,9 @@ Test(retry, runs_again_by_itself_when_the_backoff_is_over)
 /* WRK.1 */
 Test(retry, the_commands_own_max_attempts_decides_and_else_the_domains)
 {
-    cb_uuid own = test_send_one(here.db, .max_attempts = 1);
-    cb_uuid more = test_send_one(here.db, .max_attempts = 6);
-    cb_uuid none = test_send_one(here.db, .domain = "fx");
+    cb_uuid own = test_send_one(bus.db, .max_attempts = 1);
+    cb_uuid more = test_send_one(bus.db, .max_attempts = 6);
+    cb_uuid none = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", fail_always }), .domain.max_attempts = 4);
 
     await_status(own, "IN_TROUBLESHOOTING_QUEUE");
@@ -137,7 +137,7 @@ Test(retry, the_commands_own_max_attempts_decides_and_else_the_domains)
 
 Test(retry, there_are_three_attempts_when_nobody_says_otherwise)
 {
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", fail_always }));
 
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
@@ -148,8 +148,8 @@ Test(retry, there_are_three_attempts_when_nobody_says_otherwise)
 /* A Retry-After counts when it is longer than the schedule. */
 Test(retry, a_handler_may_ask_for_a_longer_wait_but_not_for_a_shorter_one)
 {
-    cb_uuid longer = test_send_one(here.db, .command_type = "Long");
-    cb_uuid shorter = test_send_one(here.db, .command_type = "Short");
+    cb_uuid longer = test_send_one(bus.db, .command_type = "Long");
+    cb_uuid shorter = test_send_one(bus.db, .command_type = "Short");
     embed_start(HANDLERS({ "Long", fail_for_long }, { "Short", fail_shortly }), BACKOFF(100));
 
     expect_delay(longer, "1", "500");
@@ -159,14 +159,14 @@ Test(retry, a_handler_may_ask_for_a_longer_wait_but_not_for_a_shorter_one)
 /* BUS.6: attempts counted anew, the fence not. */
 Test(retry, an_operators_retry_begins_with_attempt_one_again)
 {
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
     embed_start(HANDLERS({ "Test", fail_always }));
     await_status(id, "IN_TROUBLESHOOTING_QUEUE");
 
-    test_exec(here.sql, "SELECT commandbus.tsq_retry('fx', command_id, 'mona', 'again') "
+    test_exec(bus.conn, "SELECT commandbus.tsq_retry('fx', command_id, 'mona', 'again') "
                         "FROM commandbus.command_metadata");
     await_value("2", "SELECT count(*) FROM commandbus.audit WHERE event_type = 'MOVED_TO_TSQ'");
 
     expect_row(id, "1 2 attempt 1 of 1, the last", "attempts, lease_no, error_message");
-    expect_trail(here.sql, "SENT RECEIVED MOVED_TO_TSQ OPERATOR_RETRY RECEIVED MOVED_TO_TSQ", id);
+    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ OPERATOR_RETRY RECEIVED MOVED_TO_TSQ", id);
 }

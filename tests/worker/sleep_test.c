@@ -36,7 +36,7 @@ static bool has_looked(cb_worker *w)
  * comes in time: the worker looks again by itself. */
 Test(sleeping, finds_what_a_sender_committed_who_had_not_seen_the_sleeper)
 {
-    OWNED(cb_db) sender = test_bus_open(here.conninfo);
+    OWNED(cb_db) sender = test_bus_open(bus.conninfo);
     cb_error e = { 0 };
     cr_assert(cb_db_begin(sender, &e), "%s", e.message);
     test_send_one(sender, .domain = "fx");

@@ -34,16 +34,16 @@ static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_objec
 Test(timeout, is_settled_at_once_and_the_slot_is_kept_until_the_handler_returns)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 1, .reply_to = "payments__replies");
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .reply_to = "payments__replies");
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }, { "Quick", succeed }),
                                BACKOFF(1000), .domain.concurrent_messages = 1);
     await(gate_waiting() == 1);
-    cb_uuid next = test_send_one(here.db, .command_type = "Quick");
+    cb_uuid next = test_send_one(bus.db, .command_type = "Quick");
 
     await_status(id, "PENDING");
     expect_row(id, "1 TRANSIENT HANDLER_TIMEOUT the handler did not return within 1 s",
                "attempts, error_type, error_code, error_message, lease_owner");
-    expect_value(here.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT vt > statement_timestamp() + interval '900 s' FROM pgmq.q_fx__commands "
                  "WHERE message ->> 'command_id' = $1",
                  id.text);
@@ -57,8 +57,8 @@ Test(timeout, is_settled_at_once_and_the_slot_is_kept_until_the_handler_returns)
     await_status(next, "COMPLETED");
     await(embed_told("command.late") == 1);
     expect_row(id, "PENDING 1 HANDLER_TIMEOUT", "status, lease_no, error_code");
-    expect_trail(here.sql, "SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", id);
-    expect_messages(here.sql, "1 queued, 0 archived, 0 replied", id);
+    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", id);
+    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", id);
     cr_expect(atomic_load(&lost_at_end));
     cr_expect_eq(atomic_load(&left_at_end), 0);
 }
@@ -67,7 +67,7 @@ Test(timeout, is_settled_at_once_and_the_slot_is_kept_until_the_handler_returns)
 Test(timeout, a_result_that_comes_after_the_next_run_is_refused)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 1, .reply_to = "payments__replies");
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .reply_to = "payments__replies");
     embed_start(HANDLERS({ "Test", wait_once }), .domain.concurrent_messages = 2);
 
     await_status(id, "COMPLETED");
@@ -76,15 +76,15 @@ Test(timeout, a_result_that_comes_after_the_next_run_is_refused)
     await(embed_told("command.late") == 1);
 
     expect_row(id, "COMPLETED 2 2", "status, attempts, lease_no");
-    expect_trail(here.sql, "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED COMPLETED STALE_OUTCOME",
+    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED COMPLETED STALE_OUTCOME",
                  id);
-    expect_messages(here.sql, "0 queued, 0 archived, 1 replied", id);
+    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", id);
 }
 
 Test(timeout, of_the_last_attempt_goes_to_the_tsq)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 1, .max_attempts = 1,
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .max_attempts = 1,
                                .reply_to = "payments__replies");
     embed_start(HANDLERS({ "Test", wait_at_gate }));
 
@@ -95,16 +95,16 @@ Test(timeout, of_the_last_attempt_goes_to_the_tsq)
     await(embed_told("command.late") == 1);
 
     expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
-    expect_messages(here.sql, "0 queued, 1 archived, 1 replied", id);
+    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
 }
 
 /* WRK.1 */
 Test(timeout, the_commands_own_decides_and_else_the_domains)
 {
     gate_close();
-    cb_uuid own = test_send_one(here.db, .timeout_seconds = 1);
-    cb_uuid long_one = test_send_one(here.db, .timeout_seconds = 50);
-    cb_uuid none = test_send_one(here.db, .domain = "fx");
+    cb_uuid own = test_send_one(bus.db, .timeout_seconds = 1);
+    cb_uuid long_one = test_send_one(bus.db, .timeout_seconds = 50);
+    cb_uuid none = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", wait_at_gate }), BACKOFF(1000),
                 .domain.handler_timeout_seconds = 2);
 
@@ -123,14 +123,14 @@ Test(timeout, the_commands_own_decides_and_else_the_domains)
 Test(timeout, that_is_longer_than_the_visibility_timeout_gets_a_lease_that_covers_it)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 50);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 50);
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.visibility_timeout_seconds = 1);
 
     await(gate_waiting() == 1);
 
     expect_row(id, "IN_PROGRESS 1 t",
                "status, lease_no, lease_until > statement_timestamp() + interval '40 s'");
-    expect_value(here.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT vt > statement_timestamp() + interval '40 s' FROM pgmq.q_fx__commands");
     cr_expect_geq(atomic_load(&left_at_start), 40000);
     gate_open();
@@ -160,7 +160,7 @@ static cb_outcome take_long(cb_context *ctx, const cb_command *command, json_obj
 
 Test(timeout, can_be_put_off_by_a_handler_that_goes_on_but_never_by_more_than_itself)
 {
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 2);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 2);
     embed_start(HANDLERS({ "Test", take_long }));
 
     await_status(id, "COMPLETED");
@@ -177,7 +177,7 @@ Test(timeout, overrun_by_more_than_kill_grace_breaks_the_worker)
 {
     char reason[64];
     gate_close();
-    test_send_one(here.db, .timeout_seconds = 1);
+    test_send_one(bus.db, .timeout_seconds = 1);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .worker.kill_grace_seconds = 1);
 
     await(embed_told("command.timeout") == 1);
@@ -195,13 +195,13 @@ Test(timeout, of_some_leaves_the_other_slots_at_work)
 {
     gate_close();
     for (int i = 0; i < 3; i++)
-        test_send_one(here.db, .timeout_seconds = 1);
+        test_send_one(bus.db, .timeout_seconds = 1);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }, { "Quick", succeed }),
                                BACKOFF(1000), .domain.concurrent_messages = 4);
     await(embed_told("command.timeout") == 3);
 
     for (int i = 0; i < 20; i++) {
-        cb_uuid id = test_send_one(here.db, .command_type = "Quick");
+        cb_uuid id = test_send_one(bus.db, .command_type = "Quick");
         await_status(id, "COMPLETED");
     }
 
