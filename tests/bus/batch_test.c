@@ -59,32 +59,12 @@ static void settle(const cb_uuid *id, cb_outcome outcome)
 }
 
 /* status total/completed/failed/canceled, tsq/in progress/pending */
-static void expect_status(const cb_uuid *batch, const char *expected)
-{
-    expect_value(bus.conn, expected,
-                 "SELECT format('%s %s/%s/%s/%s, %s/%s/%s', status, total, completed, failed, "
-                 "canceled, in_troubleshooting, in_progress, pending) "
-                 "FROM commandbus.batch_status WHERE batch_id = $1::uuid",
-                 batch->text);
-}
-
-static void expect_completions(const cb_uuid *batch, int n)
-{
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED' "
-                  "AND details ->> 'batch_id' = $1",
-                  batch->text);
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'batch_id' = $1",
-                  batch->text);
-}
-
 /* BUS.5 */
 Test(batch, is_created_with_its_commands_in_one_transaction)
 {
     cb_uuid id = create(3);
 
-    expect_status(&id, "PENDING 3/0/0/0, 0/0/3");
+    expect_batch("PENDING 3/0/0/0, 0/0/3", id);
     expect_value(bus.conn, "t",
                  "SELECT (domain, name, batch_type, custom_data, reply_to) = ('fx', 'month end', "
                  "'COMMAND', '{\"run\": 7}', 'payments__replies') AND started_at IS NULL AND "
@@ -101,14 +81,14 @@ Test(batch, lives_from_pending_to_completed_with_one_message_at_the_end)
     cb_uuid first = member(&id, 0), second = member(&id, 1);
 
     cr_assert_eq(life_receive(), 2);
-    expect_status(&id, "IN_PROGRESS 2/0/0/0, 0/2/0");
+    expect_batch("IN_PROGRESS 2/0/0/0, 0/2/0", id);
     settle(&first, CB_SUCCESS);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/1/0");
-    expect_completions(&id, 0);
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/1/0", id);
+    expect_batch_told(0, id, "payments__replies");
     settle(&second, CB_SUCCESS);
 
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
     expect_value(bus.conn, "t",
                  "SELECT message = jsonb_build_object('batch_id', $1::text, 'domain', 'fx', "
                  "'status', 'COMPLETED', 'total', 2, 'completed', 2, 'failed', 0, 'canceled', 0) "
@@ -142,8 +122,8 @@ Test(batch, with_failures_says_so)
                             &e),
               e);
 
-    expect_status(&id, "COMPLETED_WITH_FAILURES 3/1/1/1, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED_WITH_FAILURES 3/1/1/1, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }
 
 /* BUS.5: a command in the TSQ is not done */
@@ -159,19 +139,19 @@ Test(batch, stays_open_while_a_member_is_in_the_troubleshooting_queue)
 
     expect_ok(cb_batch_close(bus.db, NULL, 0, &closed, &e), e);
     cr_assert_eq(closed, 0);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 1/0/0");
-    expect_completions(&id, 0);
+    expect_batch("IN_PROGRESS 2/1/0/0, 1/0/0", id);
+    expect_batch_told(0, id, "payments__replies");
 
     expect_ok(cb_tsq_retry(bus.db,
                            &(cb_tsq_action){
                                .domain = "fx", .command_id = stuck.text, .operator_name = "ann" },
                            &e),
               e);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/0/1");
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/0/1", id);
     cr_assert_eq(life_receive(), 1);
     settle(&stuck, CB_SUCCESS);
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }
 
 /* BUS.5 */
@@ -188,7 +168,7 @@ Test(batch, can_be_added_to_while_it_is_open)
     expect_ok(cb_send_command(bus.db, &more[0], NULL, &e), e);
     expect_ok(cb_send_many(bus.db, more, 2, NULL, NULL, NULL, &e), e);
 
-    expect_status(&id, "PENDING 4/0/0/0, 0/0/4");
+    expect_batch("PENDING 4/0/0/0, 0/0/4", id);
     cr_assert_not(cb_send_command(bus.db, &stranger, NULL, &e));
     cr_assert_eq(e.code, CB_INVALID_OPERATION, "%s", e.message);
 }
@@ -288,7 +268,7 @@ Test(batch, that_nobody_closed_is_closed_by_housekeeping_once)
     size_t closed = 0;
     life_receive();
     life_settle(&only, "SUCCESS"); /* by SQL: nobody closes */
-    expect_status(&id, "IN_PROGRESS 1/1/0/0, 0/0/0");
+    expect_batch("IN_PROGRESS 1/1/0/0, 0/0/0", id);
 
     expect_ok(cb_batch_close(bus.db, NULL, 0, &closed, &e), e);
     cr_assert_eq(closed, 1);
@@ -297,6 +277,6 @@ Test(batch, that_nobody_closed_is_closed_by_housekeeping_once)
     expect_ok(cb_batch_close(bus.db, &id, 1, &closed, &e), e);
     cr_assert_eq(closed, 0);
 
-    expect_status(&id, "COMPLETED 1/1/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 1/1/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }

@@ -52,7 +52,7 @@ static void expect_busy_then_settled(cb_outcome outcome, const char *lock, const
 
     for (int i = 0; i < N; i++)
         expect_verdict(i == BUSY ? CB_BUSY : CB_SETTLED, r.items[i].verdict);
-    expect_trail(bus.conn, "SENT RECEIVED", r.ids[BUSY]);
+    expect_trail("SENT RECEIVED", r.ids[BUSY]);
     test_exec(bus.conn, "ROLLBACK");
 
     cr_assert(cb_settle(r.impatient, "w", r.items, N, &e), "%s", e.message);
@@ -60,8 +60,8 @@ static void expect_busy_then_settled(cb_outcome outcome, const char *lock, const
     for (int i = 0; i < N; i++)
         expect_verdict(i == BUSY ? CB_SETTLED : CB_ALREADY, r.items[i].verdict);
     for (int i = 0; i < N; i++) {
-        expect_trail(bus.conn, trail, r.ids[i]);
-        expect_messages(bus.conn, messages, r.ids[i]);
+        expect_trail(trail, r.ids[i]);
+        expect_messages(messages, r.ids[i]);
     }
     busy_batch_close(&r);
 }
@@ -100,7 +100,7 @@ Test(busy, when_all_is_locked_all_is_busy_and_nothing_changes) /* WRK.14 */
 
     for (int i = 0; i < N; i++) {
         expect_verdict(CB_BUSY, r.items[i].verdict);
-        expect_trail(bus.conn, "SENT RECEIVED", r.ids[i]);
+        expect_trail("SENT RECEIVED", r.ids[i]);
     }
     busy_batch_close(&r);
 }
@@ -119,7 +119,7 @@ Test(busy, a_late_outcome_does_not_wait_for_the_claim_that_takes_over) /* WRK.14
     test_exec(bus.conn, "COMMIT");
 
     expect_verdict(CB_STALE, test_settle_one(impatient, "w", item));
-    expect_trail(bus.conn, "SENT RECEIVED RECEIVED STALE_OUTCOME", id);
+    expect_trail("SENT RECEIVED RECEIVED STALE_OUTCOME", id);
 }
 
 Test(busy, extend_skips_a_locked_command_and_moves_the_others) /* DESIGN 2 */

@@ -16,10 +16,10 @@ Test(effects, happen_with_the_success) /* WRK.4, WRK.14 */
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_status(&b, "COMPLETED");
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED", b.item.command_id);
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", b.item.command_id);
+    expect_ledger("1 entries, 10 balance");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED COMPLETED", b.item.command_id);
+    expect_messages("0 queued, 0 archived, 1 replied", b.item.command_id);
     expect_value(bus.conn, "booked", "SELECT message ->> 'result' FROM pgmq.q_payments__replies");
     booking_close(&b);
 }
@@ -33,8 +33,8 @@ Test(effects, brought_twice_happen_once) /* WRK.14 */
     expect_settled(&b, CB_SETTLED);
     expect_settled(&b, CB_ALREADY);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED", b.item.command_id);
+    expect_ledger("1 entries, 10 balance");
+    expect_trail("SENT RECEIVED COMPLETED", b.item.command_id);
     booking_close(&b);
 }
 
@@ -51,9 +51,9 @@ static void settle_through_a_cut(proxy_moment moment, cb_verdict expected)
     cr_assert(cb_db_reconnect(b.db, &b.e), "%s", b.e.message);
     expect_settled(&b, expected);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_status(&b, "COMPLETED");
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", b.item.command_id);
+    expect_ledger("1 entries, 10 balance");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
+    expect_messages("0 queued, 0 archived, 1 replied", b.item.command_id);
     booking_close(&b);
 }
 
@@ -104,7 +104,7 @@ Test(effects, brought_by_several_at_once_happen_once) /* WRK.14 */
         cb_db_free(all.db[i]);
     }
     cr_expect_eq(settled, 1);
-    expect_ledger(&b, "1 entries, 10 balance");
+    expect_ledger("1 entries, 10 balance");
     booking_close(&b);
 }
 
@@ -119,9 +119,9 @@ Test(effects, of_who_lost_the_fence_do_not_happen) /* WRK.14 */
 
     expect_settled(&b, CB_STALE);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_PROGRESS");
-    expect_trail(bus.conn, "SENT RECEIVED STALE_OUTCOME", b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_PROGRESS", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED STALE_OUTCOME", b.item.command_id);
     cr_expect_eq(b.item.outcome, CB_SUCCESS);
     booking_close(&b);
 }
@@ -138,9 +138,9 @@ Test(effects, of_a_command_that_timed_out_meanwhile_do_not_happen) /* WRK.8 */
 
     expect_settled(&b, CB_ALREADY);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "PENDING HANDLER_TIMEOUT");
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("PENDING HANDLER_TIMEOUT", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", b.item.command_id);
     booking_close(&b);
 }
 
@@ -153,8 +153,9 @@ Test(effects, whose_result_is_refused_do_not_happen) /* WRK.14 */
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_TROUBLESHOOTING_QUEUE SETTLE_REFUSED");
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_TROUBLESHOOTING_QUEUE SETTLE_REFUSED", b.item.command_id,
+                   "status, error_code");
     booking_close(&b);
 }
 
@@ -177,12 +178,12 @@ static void expect_again(const char *lock)
     cr_expect_str_eq(b.e.sqlstate, "55P03");
     cr_expect_lt(test_clock() - before, patience_seconds, "waited for who never lets go");
     cr_expect_eq(b.item.outcome, CB_SUCCESS);
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_PROGRESS");
-    expect_trail(bus.conn, "SENT RECEIVED", b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_PROGRESS", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED", b.item.command_id);
     test_exec(other, "ROLLBACK");
     expect_settled(&b, CB_SETTLED);
-    expect_ledger(&b, "1 entries, 10 balance");
+    expect_ledger("1 entries, 10 balance");
     PQfinish(other);
     booking_close(&b);
 }
@@ -282,7 +283,7 @@ Test(effects, need_a_transaction_of_their_own)
 
     cr_expect_eq(b.e.code, CB_MISUSE);
     cr_assert(cb_db_rollback(b.db, &b.e));
-    expect_ledger(&b, "0 entries, 0 balance");
+    expect_ledger("0 entries, 0 balance");
     booking_close(&b);
 }
 
@@ -300,6 +301,6 @@ Test(effects, that_are_none_settle_as_always)
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_status(&b, "COMPLETED");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
     booking_close(&b);
 }

@@ -215,7 +215,7 @@ Test(hostile_fleet, a_timeout_keeps_the_place_until_the_late_result_comes) /* WR
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
 
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", id);
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", id);
 }
 
 Test(hostile_fleet,
@@ -226,5 +226,5 @@ Test(hostile_fleet,
 
     cr_expect_eq(test_run_all(bus.db, "w", 1), 1);
 
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED", id);
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED", id);
 }

@@ -122,7 +122,7 @@ Test(hostile_payload, an_operator_cannot_complete_with_a_result_whose_text_explo
     };
 
     expect_refused(cb_tsq_complete(bus.db, &action, &e), &e, "tsq_complete");
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", id);
 
     action.result = "{\"by\": \"hand\"}";
     cr_expect(cb_tsq_complete(bus.db, &action, &e), "%s", e.message);

@@ -50,8 +50,8 @@ Test(hostile_queue, a_message_put_back_from_the_archive_is_archived_again_and_ot
     cr_expect_eq(cb_claim_poisoned(claim), 1);
     cr_assert_eq(cb_claim_count(claim), 1);
     cr_expect_str_eq(cb_claim_at(claim, 0)->command_id.text, other.text);
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ POISON_ARCHIVED", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ POISON_ARCHIVED", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
     const cb_tsq_action again = { .domain = "fx", .command_id = id.text, .operator_name = "ann" };
     cr_assert(cb_tsq_retry(bus.db, &again, &e), "%s", e.message);
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
@@ -69,7 +69,7 @@ Test(hostile_queue, an_outcome_finds_its_message_in_the_archive_already_and_sett
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_PERMANENT)));
 
-    expect_messages(bus.conn, "0 queued, 1 archived, 0 replied", id);
+    expect_messages("0 queued, 1 archived, 0 replied", id);
 }
 
 /* section 8.7 */
@@ -86,7 +86,7 @@ Test(hostile_queue, an_emptied_queue_is_restored_once_and_uncharged)
 
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_TRANSIENT)));
-    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", cb_claim_at(claim, 0)->command_id);
+    expect_messages("1 queued, 0 archived, 0 replied", cb_claim_at(claim, 0)->command_id);
     cr_expect_eq(restore("fx"), 4);
     cr_expect_eq(restore("fx"), 0);
 
@@ -231,8 +231,8 @@ Test(hostile_queue, a_reply_queue_made_again_by_somebody_else_does_not_stop_a_se
 
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", id);
-    expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
+    expect_trail("SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", id);
+    expect_messages("0 queued, 0 archived, 0 replied", id);
     expect_doctor("undeliverable replies", "warn");
     expect_doctor("queue payments__replies", "fail");
 }
@@ -276,7 +276,7 @@ Test(hostile_queue, a_message_with_any_values_is_claimed_and_released_and_settle
 
         expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-        expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
+        expect_messages("0 queued, 0 archived, 0 replied", id);
     }
 }
 

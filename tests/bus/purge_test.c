@@ -152,9 +152,9 @@ Test(purge, keeps_the_audit_of_live_commands)
 
     cr_assert_eq(counts.audit, 3);
     cr_assert_eq(counts.commands, 0);
-    expect_events(&done, "");
-    expect_events(&stuck, "SENT RECEIVED MOVED_TO_TSQ");
-    expect_events(&young, "SENT RECEIVED COMPLETED");
+    expect_trail("", done);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", stuck);
+    expect_trail("SENT RECEIVED COMPLETED", young);
 }
 
 /* BUS.10 */

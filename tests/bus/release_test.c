@@ -27,8 +27,8 @@ Test(release, frees_uncharged_what_is_not_named_and_leaves_what_is) /* DESIGN 2 
         "FROM commandbus.command_metadata c JOIN pgmq.q_fx__commands q USING (msg_id) "
         "WHERE command_id = $1",
         freed->command_id.text);
-    expect_trail(bus.conn, "SENT RECEIVED", kept->command_id);
-    expect_trail(bus.conn, "SENT RECEIVED RELEASED", freed->command_id);
+    expect_trail("SENT RECEIVED", kept->command_id);
+    expect_trail("SENT RECEIVED RELEASED", freed->command_id);
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", test_outcome(kept, CB_SUCCESS)));
 }
 
@@ -52,7 +52,7 @@ Test(release,
     expect_verdict(CB_STALE, test_settle_one(bus.db, "w", late));
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(again, 0), CB_SUCCESS)));
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", id);
+    expect_messages("0 queued, 0 archived, 1 replied", id);
 }
 
 Test(release, a_lease_named_under_an_old_fence_is_not_held) /* DESIGN 2 */
@@ -112,5 +112,5 @@ Test(release, skips_what_is_being_settled_at_that_moment) /* DESIGN 2 */
 
     cr_expect_eq(released, 0);
     cr_assert(cb_db_commit(bus.db, &e), "%s", e.message);
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED", id);
+    expect_trail("SENT RECEIVED COMPLETED", id);
 }

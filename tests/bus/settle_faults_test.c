@@ -175,7 +175,7 @@ Test(settle_faults, a_stale_culprit_is_stale_and_nothing_more) /* WRK.14 */
     cr_assert(cb_settle_each(bus.db, "late", &item, 1, &refused, &e), "%s", e.message);
 
     expect_verdict(CB_STALE, item.verdict);
-    expect_trail(bus.conn, "SENT RECEIVED RECEIVED STALE_OUTCOME", id);
+    expect_trail("SENT RECEIVED RECEIVED STALE_OUTCOME", id);
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "heir",
                                                test_outcome(cb_claim_at(second, 0), CB_SUCCESS)));
 }

@@ -17,9 +17,9 @@ static cb_settlement claimed(cb_outcome outcome, cb_uuid *id)
 }
 
 /* Status, attempts, fence, and what must be gone or there after a transition. */
-#define expect_row(conn, expected, id)                                                     \
+#define expect_settled_as(expected, id)                                                    \
     expect_value(                                                                          \
-        conn, expected,                                                                    \
+        bus.conn, expected,                                                                \
         "SELECT concat_ws(' ', status, attempts, lease_no, "                               \
         "CASE WHEN lease_owner IS NOT NULL OR lease_until IS NOT NULL THEN 'leased' END, " \
         "CASE WHEN completed_at IS NOT NULL THEN 'done' END, "                             \
@@ -29,15 +29,15 @@ static cb_settlement claimed(cb_outcome outcome, cb_uuid *id)
         (id).text)
 
 /* The one reply, its ids replaced by words. */
-#define expect_reply(conn, expected, id)                                                          \
-    expect_value(conn, expected,                                                                  \
+#define expect_whole_reply(expected, id)                                                          \
+    expect_value(bus.conn, expected,                                                              \
                  "SELECT string_agg(replace(replace(message::text, $1, 'ID'), $2, 'CORR'), ' ') " \
                  "FROM pgmq.q_payments__replies",                                                 \
                  (id).text, correlation)
 
-#define expect_details(conn, expected, id, event)                                          \
+#define expect_details(expected, id, event)                                                \
     expect_value(                                                                          \
-        conn, expected,                                                                    \
+        bus.conn, expected,                                                                \
         "SELECT concat_ws(' ', worker, attempt, lease_no, details) FROM commandbus.audit " \
         "WHERE command_id = $1 AND event_type = $2",                                       \
         (id).text, event)
@@ -49,14 +49,13 @@ Test(settle, success_completes_deletes_the_message_and_replies) /* WRK.4 */
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
-    expect_row(bus.conn, "COMPLETED 1 1 done {\"ok\": true}", id);
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED", id);
-    expect_details(bus.conn, "w 1 1 {\"ok\": true}", id, "COMPLETED");
-    expect_reply(bus.conn,
-                 "{\"final\": true, \"result\": {\"ok\": true}, \"outcome\": \"SUCCESS\", "
-                 "\"command_id\": \"ID\", \"correlation_id\": \"CORR\"}",
-                 id);
+    expect_settled_as("COMPLETED 1 1 done {\"ok\": true}", id);
+    expect_messages("0 queued, 0 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED COMPLETED", id);
+    expect_details("w 1 1 {\"ok\": true}", id, "COMPLETED");
+    expect_whole_reply("{\"final\": true, \"result\": {\"ok\": true}, \"outcome\": \"SUCCESS\", "
+                       "\"command_id\": \"ID\", \"correlation_id\": \"CORR\"}",
+                       id);
 }
 
 Test(settle, success_without_a_result_replies_null_and_without_reply_to_nothing) /* WRK.4 */
@@ -69,11 +68,10 @@ Test(settle, success_without_a_result_replies_null_and_without_reply_to_nothing)
     without = test_send_one(bus.db, .data = "{}");
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-    expect_reply(bus.conn,
-                 "{\"final\": true, \"result\": null, \"outcome\": \"SUCCESS\", "
-                 "\"command_id\": \"ID\", \"correlation_id\": \"CORR\"}",
-                 with);
-    expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", without);
+    expect_whole_reply("{\"final\": true, \"result\": null, \"outcome\": \"SUCCESS\", "
+                       "\"command_id\": \"ID\", \"correlation_id\": \"CORR\"}",
+                       with);
+    expect_messages("0 queued, 0 archived, 0 replied", without);
 }
 
 Test(settle, transient_with_attempts_left_puts_the_message_off_and_says_nothing) /* WRK.5 */
@@ -84,11 +82,10 @@ Test(settle, transient_with_attempts_left_puts_the_message_off_and_says_nothing)
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
-    expect_row(bus.conn, "PENDING 1 1 TRANSIENT E it broke", id);
-    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED", id);
-    expect_details(bus.conn,
-                   "w 1 1 {\"error_code\": \"E\", \"error_type\": \"TRANSIENT\", "
+    expect_settled_as("PENDING 1 1 TRANSIENT E it broke", id);
+    expect_messages("1 queued, 0 archived, 0 replied", id);
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED", id);
+    expect_details("w 1 1 {\"error_code\": \"E\", \"error_type\": \"TRANSIENT\", "
                    "\"error_message\": \"it broke\"}",
                    id, "FAILED");
     expect_value(bus.conn, "true true",
@@ -108,9 +105,9 @@ Test(settle, the_next_attempt_counts_on_and_success_wipes_the_error) /* WRK.5 */
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-    expect_row(bus.conn, "COMPLETED 2 2 done {\"ok\": true}", id);
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED COMPLETED", id);
+    expect_settled_as("COMPLETED 2 2 done {\"ok\": true}", id);
+    expect_messages("0 queued, 0 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED COMPLETED", id);
 }
 
 Test(settle,
@@ -122,14 +119,13 @@ Test(settle,
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_TRANSIENT));
 
-    expect_row(bus.conn, "IN_TROUBLESHOOTING_QUEUE 2 2 parked TRANSIENT E it broke", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED MOVED_TO_TSQ", id);
-    expect_reply(bus.conn,
-                 "{\"final\": false, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
-                 "\"error_code\": \"E\", \"error_type\": \"TRANSIENT\", "
-                 "\"error_message\": \"it broke\", \"correlation_id\": \"CORR\"}",
-                 id);
+    expect_settled_as("IN_TROUBLESHOOTING_QUEUE 2 2 parked TRANSIENT E it broke", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED MOVED_TO_TSQ", id);
+    expect_whole_reply("{\"final\": false, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
+                       "\"error_code\": \"E\", \"error_type\": \"TRANSIENT\", "
+                       "\"error_message\": \"it broke\", \"correlation_id\": \"CORR\"}",
+                       id);
 }
 
 Test(settle, permanent_goes_to_the_tsq_at_once_whatever_attempts_are_left) /* WRK.6 */
@@ -139,14 +135,13 @@ Test(settle, permanent_goes_to_the_tsq_at_once_whatever_attempts_are_left) /* WR
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
-    expect_row(bus.conn, "IN_TROUBLESHOOTING_QUEUE 1 1 parked PERMANENT E it broke", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", id);
-    expect_reply(bus.conn,
-                 "{\"final\": false, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
-                 "\"error_code\": \"E\", \"error_type\": \"PERMANENT\", "
-                 "\"error_message\": \"it broke\", \"correlation_id\": \"CORR\"}",
-                 id);
+    expect_settled_as("IN_TROUBLESHOOTING_QUEUE 1 1 parked PERMANENT E it broke", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", id);
+    expect_whole_reply("{\"final\": false, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
+                       "\"error_code\": \"E\", \"error_type\": \"PERMANENT\", "
+                       "\"error_message\": \"it broke\", \"correlation_id\": \"CORR\"}",
+                       id);
 }
 
 Test(settle, a_business_rule_fails_the_command_for_good_without_the_tsq) /* WRK.7 */
@@ -157,14 +152,13 @@ Test(settle, a_business_rule_fails_the_command_for_good_without_the_tsq) /* WRK.
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
-    expect_row(bus.conn, "FAILED 1 1 done BUSINESS_RULE E", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED BUSINESS_RULE_FAILED", id);
-    expect_reply(bus.conn,
-                 "{\"final\": true, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
-                 "\"error_code\": \"E\", \"error_type\": \"BUSINESS_RULE\", "
-                 "\"correlation_id\": \"CORR\"}",
-                 id);
+    expect_settled_as("FAILED 1 1 done BUSINESS_RULE E", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED BUSINESS_RULE_FAILED", id);
+    expect_whole_reply("{\"final\": true, \"outcome\": \"FAILED\", \"command_id\": \"ID\", "
+                       "\"error_code\": \"E\", \"error_type\": \"BUSINESS_RULE\", "
+                       "\"correlation_id\": \"CORR\"}",
+                       id);
 }
 
 Test(settle, interrupted_refunds_the_attempt_but_not_the_fence) /* WRK.11 */
@@ -174,9 +168,9 @@ Test(settle, interrupted_refunds_the_attempt_but_not_the_fence) /* WRK.11 */
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
-    expect_row(bus.conn, "PENDING 0 1", id);
-    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", id);
-    expect_trail(bus.conn, "SENT RECEIVED RELEASED", id);
+    expect_settled_as("PENDING 0 1", id);
+    expect_messages("1 queued, 0 archived, 0 replied", id);
+    expect_trail("SENT RECEIVED RELEASED", id);
     OWNED(cb_claim) again = test_claim(bus.db, "other", 1, 30);
     cr_assert_eq(cb_claim_count(again), 1, "it is not visible at once");
     cr_expect_eq(cb_claim_at(again, 0)->attempt, 1);
@@ -190,7 +184,7 @@ Test(settle, an_interruption_after_ninety_nine_others_has_cost_no_attempt) /* WR
     for (int i = 0; i < 100; i++)
         expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_INTERRUPTED));
 
-    expect_row(bus.conn, "PENDING 0 100", id);
+    expect_settled_as("PENDING 0 100", id);
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 }
 
@@ -212,9 +206,9 @@ Test(settle,
 
     expect_verdict(CB_SETTLED, items[0].verdict);
     expect_verdict(CB_SETTLED, items[1].verdict);
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", lost);
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED", fine);
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", fine);
+    expect_trail("SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", lost);
+    expect_trail("SENT RECEIVED COMPLETED", fine);
+    expect_messages("0 queued, 0 archived, 1 replied", fine);
     expect_value(bus.conn, "doomed_replies SUCCESS",
                  "SELECT (details ->> 'reply_to') || ' ' || (details ->> 'outcome') "
                  "FROM commandbus.audit WHERE event_type = 'REPLY_UNDELIVERABLE'");

@@ -87,7 +87,7 @@ static const char *run(const char *type, const char *data)
         const char *found_ = run(type, data);                         \
         cr_expect_str_eq(found_, expected, "%s by %s", found_, data); \
     } while (0)
-#define expect_payment(expected)     \
+#define expect_payments(expected)    \
     expect_value(bus.conn, expected, \
                  "SELECT string_agg(status || ' ' || debit_amount, ', ') FROM payments.payment")
 
@@ -95,14 +95,14 @@ static const char *run(const char *type, const char *data)
 Test(payment_commands, a_status_changes_the_payment_with_the_command_and_never_back)
 {
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"PROCESSING\", " FACTS "}");
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"CANCELLED\", " FACTS "}");
-    expect_payment("CANCELLED 10.00");
+    expect_payments("CANCELLED 10.00");
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"COMPLETE\", " FACTS "}");
     /* Whoever begins it goes on to book and to pay: not silently. */
     expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus",
                "{\"status\": \"PROCESSING\", " FACTS "}");
-    expect_payment("CANCELLED 10.00");
+    expect_payments("CANCELLED 10.00");
 }
 
 Test(payment_commands, a_payment_of_another_process_is_not_touched)
@@ -117,7 +117,7 @@ Test(payment_commands, a_payment_of_another_process_is_not_touched)
     process_id = cb_uuid_new();
     expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus", begin);
     expect_run("SUCCESS", "UpdatePaymentStatus", complete);
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
 }
 
 Test(payment_commands, a_status_that_is_none_or_has_no_payment_is_refused)
@@ -178,7 +178,7 @@ Test(payment_commands, those_of_a_sender_in_the_name_of_a_process_are_refused)
         expect_ok(cb_send_command(bus.db, &forged, NULL, &e), e);
         cr_expect_str_eq(run_next(sent[i].type), "PERMANENT NOT_OF_A_PROCESS");
     }
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
 }
 
 Test(payment_commands, a_set_that_is_not_told_where_to_pay_does_not_start)

@@ -114,12 +114,12 @@ Test(payment_crash, is_survived_at_every_moment)
             }
 
             expect_status(&s, lives[l].end, id);
-            expect_payment(&s, "CANCELLED", id);
+            expect_payment("CANCELLED", id);
             expect_value(bus.conn, lives[l].commands,
                          "SELECT count(*) || ' ' || count(DISTINCT command_type) FROM "
                          "commandbus.command_metadata WHERE correlation_id = $1",
                          id.text);
-            expect_nothing_waits(&s);
+            expect_nothing_waits();
         }
         cr_expect_gt(moment, lives[l].least_moments, "%s: only %d moments to die at", lives[l].type,
                      moment);

@@ -28,9 +28,9 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', "
                  "'2099-01-05', NULL)",
                  id.text);
-    expect_payment(&s, "DRAFT", id);
+    expect_payment("DRAFT", id);
     free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
-    expect_payment(&s, "APPROVED", id);
+    expect_payment("APPROVED", id);
 
     cr_assert(
         cb_process_request_start(bus.db, "PaymentStep",
@@ -41,9 +41,9 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
         "%s", e.message);
     stage_go(&s);
 
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
     free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
-    expect_payment(&s, "PROCESSING", id); /* there is no way back */
+    expect_payment("PROCESSING", id); /* there is no way back */
 }
 
 static const char facts[] =
@@ -83,7 +83,7 @@ Test(payment_end, past_its_deadline_before_the_first_step_it_is_cancelled)
         stage_go(&s);
 
         expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
-        expect_payment(&s, "CANCELLED", id);
+        expect_payment("CANCELLED", id);
         expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
     }
 }
@@ -98,18 +98,18 @@ Test(payment_end, canceled_after_its_first_step_failed_it_is_cancelled)
             stage_go(&s);
             test_exec(bus.conn, "ALTER FUNCTION payments.begun RENAME TO begin");
             expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-            expect_payment(&s, "APPROVED", id);
+            expect_payment("APPROVED", id);
 
             payer_cancel(&s, id, undo);
 
             expect_status(&s, "CANCELED CANCELED", id);
-            expect_payment(&s, "CANCELLED", id);
+            expect_payment("CANCELLED", id);
         }
         cb_uuid id = approved("PaymentManager", NULL);
         stage_go(&s);
         payer_serve(&s, "payments", "UpdatePaymentStatus", CB_PERMANENT, NULL, "EFFECT_FAILED");
         payer_cancel(&s, id, undo);
-        expect_payment(&s, "CANCELLED", id);
+        expect_payment("CANCELLED", id);
     }
 }
 
@@ -121,7 +121,7 @@ Test(payment_end, completed_by_an_operator_after_its_first_step_failed_it_is_com
 
     payer_complete(&s, id, NULL);
 
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
     expect_state(&s, "COMPLETE", id, "status");
 }
 
@@ -131,11 +131,11 @@ Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
     cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
     payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
     free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'COMPLETE')", id.text, NULL));
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
 
     payer_cancel(&s, id, false);
 
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_state(&s, "CANCELLED", id, "status");
 }
 
@@ -154,7 +154,7 @@ Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
     payer_cancel(&s, id, false);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* A step that was slow, and whose process ended meanwhile elsewhere, makes no payment that nobody pays. */
@@ -163,7 +163,7 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
     cb_uuid id = stage_start_due(&s, "PaymentStep", facts, -1);
     stage_go(&s);
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
-    expect_payment(&s, "none", id);
+    expect_payment("none", id);
 
     PGresult *late = PQexecParams(bus.conn,
                                   "SELECT payments.begin($1, $1, 'ACC-1', 'ACC-2', 100.00, 'EUR', "
@@ -172,7 +172,7 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
     cr_expect_eq(PQresultStatus(late), PGRES_FATAL_ERROR);
     PQclear(late);
 
-    expect_payment(&s, "none", id);
+    expect_payment("none", id);
 }
 
 /* … and while one does, its process does not end. */
@@ -193,10 +193,10 @@ Test(payment_end, a_process_does_not_end_while_its_payment_is_taken_up)
     cr_expect_str_eq(PQresultErrorField(end, PG_DIAG_SQLSTATE), "55P03");
     PQclear(end);
     test_exec(slow, "COMMIT");
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
 
     test_exec(bus.conn, "UPDATE commandbus.process SET status = 'FAILED'");
-    expect_payment(&s, "FAILED", id);
+    expect_payment("FAILED", id);
     PQfinish(slow);
 }
 
@@ -216,10 +216,10 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_payment(&s, "DRAFT", id);
+    expect_payment("DRAFT", id);
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
     payer_cancel(&s, id, true);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* Section 8.8: whoever knows the id of a payment to come cannot take it. */
@@ -237,7 +237,7 @@ Test(payment_end, a_payment_that_has_not_begun_is_not_taken_by_another_process)
               e.message);
     stage_go(&s);
 
-    expect_payment(&s, "PROCESSING", owner);
+    expect_payment("PROCESSING", owner);
     expect_commands(&s, "risk/BookRisk PENDING", owner);
 }
 
@@ -255,6 +255,6 @@ Test(payment_end, the_payment_of_another_process_is_not_touched)
     cb_uuid no_payment = payer_start_with(&s, "PaymentWorkflow", state);
     expect_status(&s, "COMPENSATED INVALID_PAYMENT", no_payment);
 
-    expect_payment(&s, "PROCESSING", owner);
+    expect_payment("PROCESSING", owner);
     expect_commands(&s, "risk/BookRisk PENDING", owner);
 }

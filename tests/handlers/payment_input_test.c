@@ -60,9 +60,9 @@ Test(payment_input, facts_that_are_no_payment_end_with_a_code_and_book_nothing)
 
         snprintf(expected, sizeof expected, "COMPENSATED %s", wrong[i].code);
         expect_status(&s, expected, step);
-        expect_payment(&s, "none", step);
+        expect_payment("none", step);
         expect_status(&s, "COMPENSATED INVALID_PAYMENT", workflow);
-        expect_payment(&s, "none", workflow);
+        expect_payment("none", workflow);
     }
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
@@ -125,7 +125,7 @@ Test(payment_input, a_manager_that_is_told_that_it_is_no_payment_books_nothing)
 
     expect_status(&s, "COMPENSATED VALUE_DATE_PAST", id);
     expect_commands(&s, "payments/UpdatePaymentStatus FAILED", id);
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* A date that was good when the payment was taken up and has passed since is for FX and the gateway to judge: no replay

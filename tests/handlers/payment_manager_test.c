@@ -42,7 +42,7 @@ Test(payment_manager, pays_by_commands_and_responses_alone)
     expect_status(&s, "COMPLETED", id);
     expect_value(bus.conn, "STEP_BASED",
                  "SELECT execution_model FROM commandbus.process WHERE process_id = $1", id.text);
-    expect_data(&s, submission("STEP_BASED", id), id, "SubmitPayment");
+    expect_data(submission("STEP_BASED", id), id, "SubmitPayment");
     expect_value(bus.conn, "PROCESSING COMPLETE",
                  "SELECT string_agg(data::jsonb ->> 'status', ' ' ORDER BY created_at) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
@@ -50,7 +50,7 @@ Test(payment_manager, pays_by_commands_and_responses_alone)
                  id.text);
     expect_state(&s, "COMPLETE", id, "status");
     expect_state(&s, "true", id, "riskApproved");
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* SIM.3: each Ln, and a person, and the risk API can say no. */
@@ -75,10 +75,10 @@ Test(payment_manager, is_undone_in_reverse_by_an_error_of_any_level)
         expect_status(&s, expected, id);
         expect_value(bus.conn, "AC04: no reason given",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
-        expect_data(&s, "contractId=FX-1", id, "ReleaseFx");
-        expect_data(&s, "reference=RISK-1 status=APPROVED", id, "ReleaseRisk");
+        expect_data("contractId=FX-1", id, "ReleaseFx");
+        expect_data("reference=RISK-1 status=APPROVED", id, "ReleaseRisk");
         expect_state(&s, "CANCELLED", id, "status");
-        expect_nothing_waits(&s);
+        expect_nothing_waits();
     }
 }
 
@@ -101,10 +101,9 @@ Test(payment_manager, is_undone_when_declined_at_once_or_by_a_person)
         expect_status(&s, "COMPENSATED RISK_DECLINED", id);
         expect_value(bus.conn, i == 1 ? "a mule" : "no reason given",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
-        expect_data(&s,
-                    i == 1 ? "reference=RISK-1 status=PENDING" : "reference=RISK-1 status=DECLINED",
+        expect_data(i == 1 ? "reference=RISK-1 status=PENDING" : "reference=RISK-1 status=DECLINED",
                     id, "ReleaseRisk");
-        expect_nothing_waits(&s);
+        expect_nothing_waits();
     }
 }
 
@@ -164,7 +163,7 @@ Test(payment_manager, ended_by_an_operator_leaves_a_payment_that_is_complete_or_
         else
             payer_cancel(&s, id, false);
 
-        expect_payment(&s, complete ? "COMPLETE" : "CANCELLED", id);
+        expect_payment(complete ? "COMPLETE" : "CANCELLED", id);
     }
 }
 
@@ -172,7 +171,7 @@ Test(payment_manager, ended_by_an_operator_leaves_a_payment_that_is_complete_or_
 Test(payment_workflow, validates_books_and_leaves_an_execution_without_answer_to_a_person)
 {
     cb_uuid id = payer_start(&s, "PaymentWorkflow", "USD", 0);
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
     payer_fx(&s);
     payer_risk(&s, "APPROVED");
 
@@ -187,7 +186,7 @@ Test(payment_workflow, validates_books_and_leaves_an_execution_without_answer_to
     payer_release(&s, "risk", "ReleaseRisk");
     payer_release(&s, "fx", "ReleaseFx");
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* SIM.3, SIM.4: FAILED. */
@@ -208,8 +207,8 @@ Test(payment_workflow, what_is_no_payment_ends_failed_with_invalid_payment)
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED INVALID_PAYMENT", id);
-    expect_payment(&s, "FAILED", id);
-    expect_nothing_waits(&s);
+    expect_payment("FAILED", id);
+    expect_nothing_waits();
 }
 
 Test(payment_workflow, declined_releases_risk_and_fx)
@@ -221,5 +220,5 @@ Test(payment_workflow, declined_releases_risk_and_fx)
     payer_release(&s, "fx", "ReleaseFx");
 
     expect_status(&s, "COMPENSATED RISK_DECLINED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }

@@ -53,7 +53,7 @@ Test(payment_operator, who_completes_a_submission_lets_the_payment_wait_for_the_
         payer_confirm(&s, id, level, NULL);
 
     expect_status(&s, "COMPLETED", id);
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
 }
 
 /* The gateway has it not: it is tried again, by whoever decides about the command or about the process. */
@@ -92,13 +92,13 @@ Test(payment_operator, who_cancels_a_submission_has_everything_released)
 
         expect_value(bus.conn, by_process ? "CANCELED" : "COMPENSATED",
                      "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
-        expect_payment(&s, "CANCELLED", id);
+        expect_payment("CANCELLED", id);
         expect_value(bus.conn, "CANCELED",
                      "SELECT status FROM commandbus.command_metadata WHERE correlation_id = $1 AND "
                      "command_type = 'SubmitPayment'",
                      id.text);
     }
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* An operator who completes a booking without its reference would leave it behind: the process does not take it. */
@@ -120,7 +120,7 @@ Test(payment_operator, a_booking_completed_by_hand_needs_its_reference)
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
     payer_cancel(&s, id, false);
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* Nobody has received it: nobody is to. */
@@ -140,8 +140,8 @@ Test(payment_operator, who_cancels_before_a_submission_was_received_takes_it_bac
                     "risk/BookRisk COMPLETED, payments/SubmitPayment CANCELED, risk/ReleaseRisk "
                     "COMPLETED",
                     id);
-    expect_payment(&s, "CANCELLED", id);
-    expect_nothing_waits(&s);
+    expect_payment("CANCELLED", id);
+    expect_nothing_waits();
 }
 
 /* SIM.3: the approval's wait, and what an operator makes of it. */
@@ -162,7 +162,7 @@ Test(payment_operator, an_approval_that_timed_out_can_still_be_given_or_given_up
     payer_cancel(&s, given_up, true);
     payer_release(&s, "risk", "ReleaseRisk");
     expect_status(&s, "CANCELED CANCELED", given_up);
-    expect_payment(&s, "CANCELLED", given_up);
+    expect_payment("CANCELLED", given_up);
 }
 
 /* SIM.3: COMPENSATE before submit, also while a person thinks; a decision that comes after it changes nothing. */
@@ -180,9 +180,9 @@ Test(payment_operator, a_decision_after_the_deadline_does_not_bring_a_payment_ba
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, risk/ReleaseRisk COMPLETED", id);
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* DESIGN 8.4: what was booked while the payment was given up is released too. */
@@ -206,8 +206,8 @@ Test(payment_operator, a_booking_that_succeeds_after_the_deadline_is_released)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
-    expect_payment(&s, "CANCELLED", id);
-    expect_nothing_waits(&s);
+    expect_payment("CANCELLED", id);
+    expect_nothing_waits();
 }
 
 /* A release that fails parks the payment; nothing else of it is released before, and nothing twice. */
@@ -218,12 +218,12 @@ Test(payment_operator, a_release_that_fails_waits_for_an_operator_who_has_it_tri
 
     payer_serve(&s, "fx", "ReleaseFx", CB_PERMANENT, NULL, "HTTP_404");
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
     payer_retry(&s, id);
     payer_release(&s, "fx", "ReleaseFx");
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED L1_ERROR", id);
-    expect_payment(&s, "CANCELLED", id);
-    expect_nothing_waits(&s);
+    expect_payment("CANCELLED", id);
+    expect_nothing_waits();
 }

@@ -22,7 +22,7 @@ Test(payment_step, approved_and_in_one_currency_needs_no_fx_and_ends_complete)
 {
     cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
 
     payer_risk(&s, "APPROVED");
     payer_submit(&s);
@@ -30,7 +30,7 @@ Test(payment_step, approved_and_in_one_currency_needs_no_fx_and_ends_complete)
         payer_confirm(&s, id, level, NULL);
 
     expect_status(&s, "COMPLETED", id);
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, payments/SubmitPayment COMPLETED", id);
     expect_history(&s,
                    BOOKED_RISK ", COMMAND submitPayment COMPLETED, "
@@ -44,7 +44,7 @@ Test(payment_step, approved_and_in_one_currency_needs_no_fx_and_ends_complete)
     expect_state(&s, "false", id, "fxRequired");
     expect_state(&s, "L4-REF-0BADCAFE", id, "l4Reference");
     expect_state(&s, "COMPLETE", id, "status");
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* SIM.3: what the commands carry, how often they may run, where the amounts come from. */
@@ -52,11 +52,10 @@ Test(payment_step, in_two_currencies_books_fx_and_submits_what_the_contract_says
 {
     cb_uuid id = payer_submitted(&s, "USD", 0);
 
-    expect_data(&s, "amount=100.00 creditAccount=ACC-2 currency=EUR debitAccount=ACC-1", id,
+    expect_data("amount=100.00 creditAccount=ACC-2 currency=EUR debitAccount=ACC-1", id,
                 "BookRisk");
-    expect_data(&s, "amount=100.00 fromCurrency=EUR toCurrency=USD valueDate=2099-01-05", id,
-                "BookFx");
-    expect_data(&s, submission("PROCESS_STEP", id), id, "SubmitPayment");
+    expect_data("amount=100.00 fromCurrency=EUR toCurrency=USD valueDate=2099-01-05", id, "BookFx");
+    expect_data(submission("PROCESS_STEP", id), id, "SubmitPayment");
     expect_value(
         bus.conn, "BookFx 2, BookRisk 3, SubmitPayment 1",
         "SELECT string_agg(command_type || ' ' || max_attempts, ', ' ORDER BY command_type) "

@@ -41,7 +41,7 @@ Test(payment_time, every_level_has_its_time_and_then_an_operator_decides)
         expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
         expect_value(bus.conn, waits[i].message,
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
-        expect_payment(&s, "PROCESSING", id);
+        expect_payment("PROCESSING", id);
     }
 }
 
@@ -67,7 +67,7 @@ Test(payment_time, an_operator_who_retries_a_wait_gives_it_its_whole_time_again)
         payer_confirm(&s, id, level, NULL);
 
     expect_status(&s, "COMPLETED", id);
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
 }
 
 /* Wait timeout → TSQ → cancel with compensations. */
@@ -80,7 +80,7 @@ Test(payment_time, an_operator_who_cancels_has_everything_released)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* Wait timeout → TSQ → cancel without compensations: CANCELLED too, as S1 section 11 has it. */
@@ -91,9 +91,9 @@ Test(payment_time, an_operator_who_cancels_without_compensations_leaves_a_cancel
     payer_cancel(&s, id, false);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_state(&s, "CANCELLED", id, "status");
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* Wait timeout → TSQ → complete. */
@@ -104,7 +104,7 @@ Test(payment_time, an_operator_who_completes_leaves_a_complete_payment)
     payer_complete(&s, id, "{\"l4Reference\": \"BY-HAND\"}");
 
     expect_status(&s, "COMPLETED", id);
-    expect_payment(&s, "COMPLETE", id);
+    expect_payment("COMPLETE", id);
     expect_state(&s, "BY-HAND", id, "l4Reference");
 }
 
@@ -133,7 +133,7 @@ Test(payment_time, past_its_deadline_and_not_submitted_it_is_undone)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     /* Nobody had received it: it is not booked. */
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, risk/ReleaseRisk COMPLETED",
                     id);
@@ -168,5 +168,5 @@ Test(payment_time, past_its_deadline_and_submitted_it_waits_for_a_person)
     stage_wait(&s, 61);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", in);
-    expect_payment(&s, "PROCESSING", in);
+    expect_payment("PROCESSING", in);
 }

@@ -26,7 +26,7 @@ Test(payment_undo, declined_is_undone_and_nothing_else_was_booked)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED RISK_DECLINED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, risk/ReleaseRisk COMPLETED", id);
 }
 
@@ -41,12 +41,12 @@ Test(payment_undo, pending_and_declined_by_a_person_is_undone)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED RISK_DECLINED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_state(&s, "CANCELLED", id, "status");
     expect_commands(&s, "risk/BookRisk COMPLETED, risk/ReleaseRisk COMPLETED", id);
     expect_value(bus.conn, "a mule",
                  "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 Test(payment_undo, a_business_no_of_the_risk_api_leaves_nothing_to_release)
@@ -56,7 +56,7 @@ Test(payment_undo, a_business_no_of_the_risk_api_leaves_nothing_to_release)
     payer_serve(&s, "risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
 
     expect_status(&s, "COMPENSATED BIZ_ERROR", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_commands(&s, "risk/BookRisk FAILED", id);
 }
 
@@ -74,7 +74,7 @@ Test(payment_undo, when_fx_says_no_the_risk_is_released)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED BIZ_ERROR", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx FAILED, risk/ReleaseRisk COMPLETED",
                     id);
 }
@@ -87,12 +87,12 @@ Test(payment_undo, when_fx_cannot_be_booked_an_operator_decides)
 
     payer_serve(&s, "fx", "BookFx", CB_PERMANENT, NULL, "PERM_ERROR");
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
 
     payer_cancel(&s, id, true);
     payer_release(&s, "risk", "ReleaseRisk");
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
 }
 
 /* Exact money: an amount that its currency cannot hold is not rounded. */
@@ -127,12 +127,12 @@ Test(payment_undo, when_the_gateway_says_no_everything_is_released_in_reverse)
     payer_release(&s, "risk", "ReleaseRisk");
 
     expect_status(&s, "COMPENSATED BIZ_ERROR", id);
-    expect_payment(&s, "CANCELLED", id);
+    expect_payment("CANCELLED", id);
     expect_commands(&s,
                     "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, payments/SubmitPayment FAILED, "
                     "fx/ReleaseFx COMPLETED, risk/ReleaseRisk COMPLETED",
                     id);
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }
 
 /* One attempt: nobody knows whether the gateway has it, so nobody sends it again. */
@@ -146,7 +146,7 @@ Test(payment_undo, a_submission_without_an_answer_is_not_repeated_but_left_to_a_
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, payments/SubmitPayment IN_TROUBLESHOOTING_QUEUE",
                     id);
-    expect_payment(&s, "PROCESSING", id);
+    expect_payment("PROCESSING", id);
 }
 
 /* SIM.3: an error in Ln is a business failure. */
@@ -164,7 +164,7 @@ Test(payment_undo, an_error_of_any_level_releases_everything)
         expect_status(&s, expected, id);
         snprintf(field, sizeof field, "l%dErrorCode", level);
         expect_state(&s, "AC04", id, field);
-        expect_payment(&s, "CANCELLED", id);
+        expect_payment("CANCELLED", id);
         expect_value(bus.conn, "AC04: closed account",
                      "SELECT error_message FROM commandbus.process WHERE process_id = $1", id.text);
         expect_value(bus.conn, "1 1",
@@ -173,5 +173,5 @@ Test(payment_undo, an_error_of_any_level_releases_everything)
                      "WHERE correlation_id = $1",
                      id.text);
     }
-    expect_nothing_waits(&s);
+    expect_nothing_waits();
 }

@@ -185,7 +185,7 @@ Test(catch, a_success_after_the_timeout_is_no_failure) /* DESIGN 8.9 */
     late = true;
     cb_uuid id = run_one(&s, CB_SUCCESS, true);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    expect_message(&s, "may have succeeded", id);
+    expect_message("may have succeeded", id);
 
     id = run_one(&s, CB_PERMANENT, true);
     expect_status(&s, "COMPLETED", id);
@@ -245,7 +245,7 @@ Test(catch, code_that_does_not_catch_it_any_more_does_not_take_it_for_a_success)
     caught = CB_FAILURE_TIMEOUT;
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ NON_DETERMINISTIC", id);
-    expect_message(&s, "does not catch any more", id);
+    expect_message("does not catch any more", id);
     stage_close(&s);
 }
 

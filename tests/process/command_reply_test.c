@@ -42,7 +42,7 @@ Test(command_reply, success_is_recorded_and_execution_goes_on) /* RL.3 */
     tour_book(&s, "risk");
     cr_expect_eq(stage_go(&s), 1);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
-    expect_record(&s, "COMPLETED {\"id\": 7}", id, "COMMAND", "bookRisk",
+    expect_record("COMPLETED {\"id\": 7}", id, "COMMAND", "bookRisk",
                   "status || ' ' || result::text");
     tour_book(&s, "fx");
     stage_go(&s);
@@ -142,8 +142,8 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
     reply(second, command_of(second), not_final);
     stage_go(&s);
 
-    expect_column(&s, "WAITING_FOR_ASYNC bookFx", first, "status || ' ' || current_wait");
-    expect_column(&s, "WAITING_FOR_ASYNC bookFx", second, "status || ' ' || current_wait");
+    expect_process("WAITING_FOR_ASYNC bookFx", first, "status || ' ' || current_wait");
+    expect_process("WAITING_FOR_ASYNC bookFx", second, "status || ' ' || current_wait");
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
@@ -162,7 +162,7 @@ Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, 
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "7", id, "risk_id");
-    expect_told(&s, "3", id, "LATE_REPLY");
+    expect_told("3", id, "LATE_REPLY");
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
@@ -180,7 +180,7 @@ Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
     test_exec(bus.conn, "UPDATE commandbus.process SET error_code = 'PERMANENT_FAILURE'");
     reply(id, capitals, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7}}");
     stage_go(&s);
-    expect_told(&s, "0", id, "LATE_REPLY");
+    expect_told("0", id, "LATE_REPLY");
     tour_retry(id);
     stage_go(&s);
 
@@ -205,7 +205,7 @@ Test(command_reply, of_an_older_trouble_is_not_believed_after_a_retry) /* RL.3, 
     expect_commands(&s, "risk/BookRisk PENDING", id);
     tour_book(&s, "risk");
     stage_go(&s);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     stage_close(&s);
 }
 
@@ -224,11 +224,11 @@ Test(command_reply,
 
     cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/2");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, expected.text, id, "COMMAND", "bookRisk", "command_id::text");
+    expect_record(expected.text, id, "COMMAND", "bookRisk", "command_id::text");
     reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":1}}"); /* not that one */
     stage_go(&s);
-    expect_told(&s, "1", id, "LATE_REPLY");
-    expect_column(&s, "bookRisk", id, "current_wait");
+    expect_told("1", id, "LATE_REPLY");
+    expect_process("bookRisk", id, "current_wait");
     stage_close(&s);
 }
 
@@ -246,7 +246,7 @@ Test(command_reply, a_result_that_is_not_taken_parks_and_waits_for_better_code) 
     tour_plays.refuse_result = false;
     tour_retry(id);
     stage_go(&s);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
     stage_close(&s);
 }
@@ -301,7 +301,7 @@ Test(command_reply, what_undoes_it_is_recorded_with_its_data) /* STP.8, DESIGN 4
     stage_go(&s);
 
     expect_record(
-        &s, "{\"data\": {\"booking\": 7}, \"domain\": \"risk\", \"command_type\": \"Unbook\"}", id,
+        "{\"data\": {\"booking\": 7}, \"domain\": \"risk\", \"command_type\": \"Unbook\"}", id,
         "COMMAND", "book", "owes::text");
     expect_commands(&s, "risk/Book COMPLETED, risk/Unbook PENDING", id);
     stage_close(&s);

@@ -12,7 +12,7 @@ Test(command_send, the_command_and_the_suspension_are_one_settle) /* RL.2, DESIG
 
     cr_expect_eq(s.kit.durable, 2); /* STARTED of prepare, then all the rest */
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "bookRisk", id, "current_wait");
+    expect_process("bookRisk", id, "current_wait");
     expect_history(&s, "STEP prepare COMPLETED, COMMAND bookRisk WAITING", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
     expect_value(bus.conn, "payments__replies", COMMAND("reply_to"), id.text);
@@ -28,7 +28,7 @@ Test(command_send, its_id_is_that_of_the_process_the_step_and_the_send_number) /
 
     cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/1");
     expect_value(bus.conn, expected.text, COMMAND("command_id"), id.text);
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text");
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text");
     stage_close(&s);
 }
 
@@ -166,8 +166,8 @@ Test(command_send,
 
     expect_commands(&s, "risk/BookRisk PENDING", id);
     expect_state(&s, "prepare hello", id, "trail");
-    expect_column(
-        &s, due, id,
+    expect_process(
+        due, id,
         "date_trunc('milliseconds', next_wait_timeout_at)"); /* STP.6: the first one stays */
     free(due);
     stage_close(&s);

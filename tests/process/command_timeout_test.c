@@ -4,7 +4,7 @@
 static void expect_parked(stage *s, cb_uuid id)
 {
     expect_status(s, "WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT", id);
-    expect_told(s, "1", id, "WAIT_TIMEOUT");
+    expect_told("1", id, "WAIT_TIMEOUT");
 }
 
 Test(command_timeout, a_command_in_the_queue_is_canceled_in_the_same_transaction) /* DESIGN 4 */
@@ -38,9 +38,8 @@ Test(command_timeout, a_retry_then_sends_a_new_one) /* send_no, STP.12 */
 
     cb_uuid second = cb_uuid_derived(&id, "command/bookRisk/2");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, second.text, id, "COMMAND", "bookRisk", "command_id::text");
-    expect_record(&s, "2 ", id, "COMMAND", "bookRisk",
-                  "send_no || ' ' || coalesce(error_code, '')");
+    expect_record(second.text, id, "COMMAND", "bookRisk", "command_id::text");
+    expect_record("2 ", id, "COMMAND", "bookRisk", "send_no || ' ' || coalesce(error_code, '')");
     tour_book(&s, "risk");
     stage_go(&s);
     expect_commands(&s, "risk/BookRisk CANCELED, risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
@@ -58,7 +57,7 @@ Test(command_timeout, a_retry_that_comes_before_the_cancel_is_delivered_does_the
     tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text"); /* not known to be over */
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text"); /* not known to be over */
     test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = vt - interval '1 hour'");
     stage_go(&s);
 
@@ -84,7 +83,7 @@ Test(command_timeout, of_a_command_that_was_received_waits_for_its_late_success)
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     stage_close(&s);
 }
 
@@ -101,7 +100,7 @@ Test(command_timeout, a_retry_while_the_command_runs_only_gives_it_new_time) /* 
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk IN_PROGRESS", id);
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text");
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text");
     stage_wait(&s, 599);
     cr_expect_eq(stage_go(&s), 0);
     stage_wait(&s, 2);
@@ -140,8 +139,8 @@ Test(command_timeout, without_one_a_command_waits_in_a_deep_queue_without_end) /
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_fx(&s, "{}");
 
-    expect_column(&s, "", id, "next_wait_timeout_at");
-    expect_column(&s, "", id, "wake_at");
+    expect_process("", id, "next_wait_timeout_at");
+    expect_process("", id, "wake_at");
     stage_wait(&s, 30 * 86400.0);
     cr_expect_eq(stage_go(&s), 0);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -159,7 +158,7 @@ Test(command_timeout, without_one_a_command_is_waited_for_until_the_deadline) /*
     stage_go(&s);
     tour_book(&s, "risk");
     stage_go(&s);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
 
     stage_wait(&s, 4 * 3600.0 - 60);
     cr_expect_eq(stage_go(&s), 0);
@@ -182,7 +181,7 @@ Test(command_timeout, that_the_type_has_is_for_responses) /* process.h */
     cr_expect_eq(stage_go(&s), 0);
     tour_book(&s, "fx");
     stage_go(&s);
-    expect_column(&s, "go", id, "current_wait");
+    expect_process("go", id, "current_wait");
     stage_wait(&s, 6);
     stage_go(&s);
 
@@ -209,7 +208,7 @@ Test(command_timeout, taken_away_by_the_configuration_ends_with_the_next_retry) 
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, "none", id, "COMMAND", "bookRisk", "coalesce(timeout_at::text, 'none')");
+    expect_record("none", id, "COMMAND", "bookRisk", "coalesce(timeout_at::text, 'none')");
     stage_close(&s);
 }
 

@@ -21,7 +21,7 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
 
     cb_uuid id = decline(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
-    expect_column(&s, "COMPENSATING", id, "phase");
+    expect_process("COMPENSATING", id, "phase");
     expect_state(&s, "prepare risk quote fx finish undo_fx undo_quote", id, "trail");
     expect_history(&s,
                    DONE ", COMPENSATION bookFx COMPLETED, COMPENSATION quote COMPLETED, "
@@ -36,7 +36,7 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
                         "COMPENSATION bookRisk COMPLETED, COMPENSATION prepare COMPLETED",
                    id);
     expect_state(&s, "prepare risk quote fx finish undo_fx undo_quote undo_prepare", id, "trail");
-    expect_told(&s, "4", id, "COMPENSATION_SUCCESS");
+    expect_told("4", id, "COMPENSATION_SUCCESS");
     cr_expect_str_eq(tour_calls, "prepare quote finish undo_fx undo_quote undo_prepare");
     stage_close(&s);
 }
@@ -55,7 +55,7 @@ Test(compensation, each_record_says_what_undoes_it) /* DESIGN 4 */
     expect_value(bus.conn, "{\"id\": 7}",
                  "SELECT data FROM commandbus.command_metadata WHERE command_type = 'ReleaseRisk'");
     cb_uuid expected = cb_uuid_derived(&id, "compensate/bookRisk/1");
-    expect_record(&s, expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
+    expect_record(expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
     stage_close(&s);
 }
 
@@ -81,8 +81,8 @@ Test(compensation, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATING LIMIT", id);
-    expect_column(&s, "", id, "current_wait");
-    expect_record(&s, "RETRY 1 E_AGAIN", id, "COMPENSATION", "prepare",
+    expect_process("", id, "current_wait");
+    expect_record("RETRY 1 E_AGAIN", id, "COMPENSATION", "prepare",
                   "concat_ws(' ', status, attempts, error_code)");
     stage_wait(&s, 9);
     cr_expect_eq(stage_go(&s), 0);
@@ -93,7 +93,7 @@ Test(compensation, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED LIMIT", id);
-    expect_record(&s, "COMPLETED 3", id, "COMPENSATION", "prepare",
+    expect_record("COMPLETED 3", id, "COMPENSATION", "prepare",
                   "concat_ws(' ', status, attempts, error_code)");
     stage_close(&s);
 }
@@ -105,8 +105,8 @@ Test(compensation, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8,
 
     cb_uuid id = decline(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    expect_column(&s, "COMPENSATING quote", id, "phase || ' ' || current_step");
-    expect_told(&s, "1", id, "COMPENSATION_FAILED");
+    expect_process("COMPENSATING quote", id, "phase || ' ' || current_step");
+    expect_told("1", id, "COMPENSATION_FAILED");
     cr_expect_str_eq(tour_calls, "prepare quote finish undo_fx undo_quote");
 
     tour_plays.undo_quote = CB_SUCCESS;
@@ -135,7 +135,7 @@ Test(compensation,
 
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, risk/ReleaseRisk PENDING",
                     id);
-    expect_record(&s, "1", id, "COMPENSATION", "quote", "attempts::text");
+    expect_record("1", id, "COMPENSATION", "quote", "attempts::text");
     stage_close(&s);
 }
 
@@ -176,7 +176,7 @@ Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12,
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_record(&s, "2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
+    expect_record("2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
     stage_close(&s);
 }
 

@@ -52,14 +52,14 @@ static void expect_parked(stage *s, const char *spoil, const char *code, const c
     cb_uuid good = stage_start(s, "Corrupt", "{\"approved\":true}");
     cr_expect(stage_go(s) <= 3, "it does not loop");
 
-    expect_column(s, code, "error_code", bad);
-    expect_column(s, "WAITING_FOR_TSQ", "status", bad);
-    expect_message(s, why, bad);
+    expect_process(code, bad, "error_code");
+    expect_process("WAITING_FOR_TSQ", bad, "status");
+    expect_message(why, bad);
     expect_status(s, "COMPLETED", good);
 
     tale_retry(bad); /* too early */
     stage_go(s);
-    expect_column(s, "WAITING_FOR_TSQ", "status", bad);
+    expect_process("WAITING_FOR_TSQ", bad, "status");
     test_exec(bus.conn, mend);
     tale_retry(bad);
     stage_go(s);
@@ -139,7 +139,7 @@ Test(corrupt, what_cannot_be_read_can_be_canceled_without_compensations) /* STP.
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_message(&s, "beyond repair", id);
+    expect_message("beyond repair", id);
     stage_close(&s);
 }
 
@@ -154,7 +154,7 @@ Test(corrupt, at_its_end_it_stays_at_its_end) /* STP.11, STP.13 */
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "COMPLETED", id);
-    expect_column(&s, "t", "wake_at IS NULL", id);
+    expect_process("t", id, "wake_at IS NULL");
     stage_close(&s);
 }
 

@@ -31,7 +31,7 @@ Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
     stage_wait(&s, 2);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED");
+    expect_told("1", id, "DEADLINE_EXCEEDED");
     tour_book(&s, "risk"); /* what arrives meanwhile is not lost, and decides nothing */
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
@@ -41,7 +41,7 @@ Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
     tour_book(&s, "fx");
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED"); /* never twice */
+    expect_told("1", id, "DEADLINE_EXCEEDED"); /* never twice */
     stage_close(&s);
 }
 
@@ -62,7 +62,7 @@ Test(deadline, a_new_one_counts_from_then_on) /* STP.12 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_told(&s, "2", id, "DEADLINE_EXCEEDED");
+    expect_told("2", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 
@@ -151,7 +151,7 @@ Test(deadline, that_passes_in_a_step_undoes_it) /* STP.10 COMPENSATE */
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_history(&s, "STEP slow COMPLETED, COMPENSATION slow COMPLETED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED"); /* though it was told with a checkpoint */
+    expect_told("1", id, "DEADLINE_EXCEEDED"); /* though it was told with a checkpoint */
     stage_close(&s);
 }
 
@@ -211,7 +211,7 @@ Test(deadline, does_nothing_to_a_process_that_is_being_undone) /* STP.10 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_told(&s, "0", id, "DEADLINE_EXCEEDED");
+    expect_told("0", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 

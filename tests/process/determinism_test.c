@@ -105,8 +105,8 @@ Test(determinism, code_that_went_another_way_is_parked_and_goes_on_when_it_is_ri
         stage_respond(&s, id, "go", "{}");
         stage_go(&s);
         expect_status(&s, "WAITING_FOR_TSQ NON_DETERMINISTIC", id);
-        expect_message(&s, told[wrong], id);
-        expect_column(&s, before, "state", id);
+        expect_message(told[wrong], id);
+        expect_process(before, id, "state");
         expect_history(&s,
                        "STEP a COMPLETED, STEP b COMPLETED, SIDE_EFFECT chance COMPLETED, WAIT go "
                        "WAITING",

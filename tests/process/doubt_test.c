@@ -80,7 +80,7 @@ static void expect_asked(stage *s, cb_uuid id)
 {
     pass_deadline(s);
     expect_status(s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    expect_message(s, "the outcome of step 'book' is unknown: an attempt of it may have succeeded",
+    expect_message("the outcome of step 'book' is unknown: an attempt of it may have succeeded",
                    id);
     expect_state(s, "prepared", id, "trail");
 

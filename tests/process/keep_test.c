@@ -37,7 +37,7 @@ Test(keep, a_step_whose_state_cannot_be_kept_has_failed) /* STP.4, STP.14 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "ratio", id);
+    expect_message("ratio", id);
     expect_history(&s, "STEP measure FAILED", id);
     expect_state(&s, "0", id, "count");
 
@@ -73,7 +73,7 @@ Test(keep, nor_does_a_process_end_with_such_a_state) /* STP.14 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "ratio", id);
+    expect_message("ratio", id);
 
     broken = false;
     tale_retry(id);
@@ -134,8 +134,8 @@ Test(keep, a_message_in_another_encoding_does_not_change_the_outcome) /* STP.8 *
 
     stage_go(&s);
 
-    expect_column(&s, "COMPENSATED", "status", id);
-    expect_message(&s, "ller gesperrt", id);
+    expect_process("COMPENSATED", id, "status");
+    expect_message("ller gesperrt", id);
     stage_close(&s);
 }
 
@@ -171,9 +171,9 @@ Test(keep, a_side_effect_that_cannot_be_recorded_is_none) /* STP.5 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", json);
-    expect_message(&s, "side effect 'json'", json);
+    expect_message("side effect 'json'", json);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", text);
-    expect_message(&s, "side effect 'text'", text);
+    expect_message("side effect 'text'", text);
 
     broken = false;
     tale_retry(json);
@@ -207,7 +207,7 @@ Test(keep, fields_that_nobody_knows_survive_however_they_look) /* STP.14 */
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, deep, id, "deep");
     expect_state(&s, "1.10", id, "price");
-    expect_column(&s, "t", "state ? 'none' AND state @> '{\"o\":{\"a\":[1]}}'", id);
+    expect_process("t", id, "state ? 'none' AND state @> '{\"o\":{\"a\":[1]}}'");
     expect_state(&s, "3", id, "count");
     stage_close(&s);
 }

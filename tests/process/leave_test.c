@@ -67,7 +67,7 @@ Test(leave, a_success_after_the_decision_is_recorded_and_undone) /* STP.10, DESI
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_history(&s, UNDONE, id);
     expect_state(&s, "prepare risk undo_prepare", id, "trail");
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED");
+    expect_told("1", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 
@@ -91,7 +91,7 @@ Test(leave, waits_for_the_outcome_without_spinning) /* DESIGN 8.7 */
     stage_wait(&s, 30); /* now its deadline passes, which does not matter any more */
     cr_expect_leq(stage_go(&s), 1);
 
-    expect_told(&s, "0", id, "DEADLINE_EXCEEDED");
+    expect_told("0", id, "DEADLINE_EXCEEDED");
     settle(claim, CB_BUSINESS_RULE);
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
@@ -163,7 +163,7 @@ Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LAT
     settle(claim, CB_SUCCESS);
     stage_go(&s);
 
-    expect_told(&s, "1", id, "LATE_REPLY");
+    expect_told("1", id, "LATE_REPLY");
     expect_value(bus.conn, "1", "SELECT count(*) FROM pgmq.a_payments__replies");
     stage_close(&s);
 }

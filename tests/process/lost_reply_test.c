@@ -16,7 +16,7 @@ static void lose(const char *replies)
 static void expect_booked(stage *s, cb_uuid id)
 {
     expect_status(s, "WAITING_FOR_ASYNC", id);
-    expect_column(s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     expect_state(s, "7", id, "risk_id");
     expect_commands(s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
 }
@@ -228,7 +228,7 @@ Test(lost_reply, of_a_command_canceled_by_hand_brings_the_reason) /* BUS.6, DESI
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED CANCELED", id);
-    expect_column(&s, "not wanted", id, "error_message");
+    expect_process("not wanted", id, "error_message");
     stage_close(&s);
 }
 

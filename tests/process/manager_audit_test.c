@@ -191,7 +191,7 @@ Test(manager_audit, one_that_waits_too_long_for_a_reply_is_seen_though_it_has_no
     stage s = order_open(&order_type);
     cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
     stage_go(&s);
-    expect_column(&s, "", id, "wake_at");
+    expect_process("", id, "wake_at");
 
     stage_wait(&s, 3500);
     expect_problems(&s, "");

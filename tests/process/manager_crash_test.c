@@ -66,7 +66,7 @@ static void expect_end(stage *s, cb_uuid id, bool decline)
                  "SELECT concat_ws(' ', count(*), count(DISTINCT (domain, command_type))) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1",
                  id.text);
-    expect_told(s, "0", id, "LATE_REPLY");
+    expect_told("0", id, "LATE_REPLY");
 }
 
 /* Dies after durable point `at` of one process; false when it has none such. */

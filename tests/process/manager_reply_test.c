@@ -35,11 +35,11 @@ Test(manager_reply, duplicates_advance_once) /* PM.3: answered once */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_REPLY", id);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     expect_state(&s, "7", id, "risk_id");
     expect_state(&s, "reserve", id, "trail");
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
-    expect_told(&s, "2", id, "LATE_REPLY");
+    expect_told("2", id, "LATE_REPLY");
     cr_expect_eq(order_updated, 1);
     stage_close(&s);
 }
@@ -56,16 +56,16 @@ Test(manager_reply, out_of_order_each_finds_the_step_that_sent_its_command) /* P
     stage_go(&s);
     reply(id, second, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":66}}"); /* of the future */
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     order_book(&s, "fx", 8);
     stage_go(&s);
     order_book(&s, "payments", 20);
     stage_go(&s);
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":55}}"); /* of the past */
     stage_go(&s);
 
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     expect_state(&s, "8", id, "fx_id");
     order_book(&s, "fx", 9);
     stage_go(&s);
@@ -87,7 +87,7 @@ Test(manager_reply, of_two_to_one_command_the_final_one_counts_whatever_their_or
         reply(id, command, i ? not_final : final);
         reply(id, command, i ? final : not_final);
         stage_go(&s);
-        expect_column(&s, "WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
+        expect_process("WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
     }
     stage_close(&s);
 }
@@ -172,7 +172,7 @@ Test(manager_reply, a_cancel_in_the_tsq_undoes_and_ends_only_when_all_is_undone)
     order_book(&s, "fx", 80);
     stage_go(&s);
     expect_status(&s, "COMPENSATING CANCELED", id);
-    expect_column(&s, "", id, "completed_at");
+    expect_process("", id, "completed_at");
     order_book(&s, "risk", 70);
     stage_go(&s);
 
@@ -194,14 +194,14 @@ Test(manager_reply, a_command_retried_or_completed_by_an_operator_goes_on) /* PM
     tsq("tsq_retry", "fx", command);
     order_book(&s, "fx", 8);
     stage_go(&s);
-    expect_column(&s, "ship", retried, "current_wait");
+    expect_process("ship", retried, "current_wait");
 
     cb_uuid completed = order_at_charge(&s);
     command = stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     tsq("tsq_complete", "fx", command); /* without a result */
     stage_go(&s);
-    expect_column(&s, "ship", completed, "current_wait");
+    expect_process("ship", completed, "current_wait");
     expect_state(&s, "0", completed, "fx_id");
     stage_close(&s);
 }
@@ -222,7 +222,7 @@ Test(manager_reply, another_final_failure_waits_and_the_operators_decision_conti
     expect_status(&s, "WAITING_FOR_REPLY", id);
     order_book(&s, "fx", 8);
     stage_go(&s);
-    expect_column(&s, "ship", id, "current_wait");
+    expect_process("ship", id, "current_wait");
     stage_close(&s);
 }
 
@@ -279,7 +279,7 @@ Test(manager_reply, a_compensation_has_the_timeout_of_its_own_step_or_none) /* P
     order_book(&s, "fx", 80); /* late, but it is the answer */
     stage_go(&s);
     expect_status(&s, "COMPENSATING NO_STOCK", id);
-    expect_column(&s, "", id, "wake_at"); /* release has none */
+    expect_process("", id, "wake_at"); /* release has none */
     stage_close(&s);
 }
 
@@ -304,7 +304,7 @@ Test(manager_reply, a_result_that_is_not_taken_parks_and_waits_for_better_code) 
 
     tour_retry(refused);
     stage_go(&s);
-    expect_column(&s, "ship", refused, "current_wait");
+    expect_process("ship", refused, "current_wait");
     stage_close(&s);
 }
 

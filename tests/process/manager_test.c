@@ -8,7 +8,7 @@ Test(manager, steps_follow_each_other_reply_by_reply) /* PM.1, PM.2, PM.3 */
 
     cr_expect_eq(stage_go(&s), 1); /* the first command goes with the first settle */
     expect_status(&s, "WAITING_FOR_REPLY", id);
-    expect_column(&s, "reserve", id, "current_wait");
+    expect_process("reserve", id, "current_wait");
     expect_commands(&s, "risk/BookRisk PENDING", id); /* process_id = correlation_id */
     order_book(&s, "risk", 7);
     stage_go(&s);
@@ -37,7 +37,7 @@ Test(manager, is_registered_as_step_based) /* PM.1 */
     stage s = order_open(&order_type);
     cb_uuid id = stage_start(&s, "Order", "{}");
 
-    expect_column(&s, "STEP_BASED", id, "execution_model");
+    expect_process("STEP_BASED", id, "execution_model");
     expect_value(bus.conn, "STEP_BASED {card}",
                  "SELECT concat_ws(' ', execution_model, redact) FROM commandbus.process_type");
     expect_events(&s, "PROCESS_CREATED", id);
@@ -82,7 +82,7 @@ Test(manager, the_configuration_goes_before_the_table_also_on_a_later_visit) /* 
     order_book(&s, "payments", 9);
     stage_go(&s);
 
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     expect_commands(&s,
                     "risk/BookRisk COMPLETED, risk/ChargeRisk COMPLETED, payments/Ship COMPLETED, "
                     "risk/ChargeRisk PENDING",
@@ -130,7 +130,7 @@ Test(manager, what_create_state_refuses_waits_for_a_person) /* PM.2 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_column(&s, "create_state", id, "current_step");
+    expect_process("create_state", id, "current_step");
     expect_history(&s, "STEP create_state FAILED", id);
 
     order_plays.refuse_create = false;
@@ -174,15 +174,15 @@ Test(manager, without_a_timeout_it_waits_for_ever_and_with_one_not_longer) /* PM
     cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
     stage_go(&s);
 
-    expect_column(&s, "", id, "wake_at");
-    expect_column(&s, "", id, "next_wait_timeout_at");
+    expect_process("", id, "wake_at");
+    expect_process("", id, "next_wait_timeout_at");
     stage_wait(&s, 10.0 * 365 * 86400);
     cr_expect_eq(stage_go(&s), 0);
     expect_status(&s, "WAITING_FOR_REPLY", id);
 
     order_book(&s, "risk", 7);
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     cb_claim_free(stage_receive(&s, "fx"));
     stage_wait(&s, 599);
     cr_expect_eq(stage_go(&s), 0);

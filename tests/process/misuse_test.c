@@ -52,7 +52,7 @@ Test(misuse, a_call_inside_a_step_fails_the_step) /* STP.4 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "'inner' was called inside step 'outer': calls belong in execute()", id);
+    expect_message("'inner' was called inside step 'outer': calls belong in execute()", id);
     expect_state(&s, "0", id, "count");
     expect_history(&s, "STEP outer FAILED", id);
     cr_expect(strstr(s.kit.last.misuse, "'inner'"));
@@ -150,7 +150,7 @@ static void expect_name_refused(stage *s, const char *name, const char *why)
     second_name = name;
     stage_go(s);
     expect_status(s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(s, why, id);
+    expect_message(why, id);
     expect_history(s, "STEP one COMPLETED", id);
 }
 
@@ -212,7 +212,7 @@ Test(misuse, a_name_may_be_made_on_the_stack) /* STP.4 */
                    "STEP step 1 COMPLETED, STEP step 2 COMPLETED, STEP step 3 COMPLETED, "
                    "SIDE_EFFECT time COMPLETED, WAIT wait WAITING",
                    id);
-    expect_column(&s, "wait", "current_wait", id);
+    expect_process("wait", id, "current_wait");
     stage_close(&s);
 }
 
@@ -263,7 +263,7 @@ Test(misuse, an_end_without_a_reason_is_parked) /* STP.4 */
         cb_uuid id = stage_start(&s, "Returns", "{}");
         stage_go(&s);
         expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-        expect_message(&s, "without a reason: end with CB_DONE", id);
+        expect_message("without a reason: end with CB_DONE", id);
     }
     stage_close(&s);
 }
@@ -295,7 +295,7 @@ Test(misuse, a_condition_asks_and_does_nothing_else) /* STP.4, STP.6 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "'inner' was called inside step 'wait'", id);
+    expect_message("'inner' was called inside step 'wait'", id);
     cr_expect_eq(inner_flow, CB_LEAVE);
     twisted = false;
     tale_retry(id);

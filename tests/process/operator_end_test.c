@@ -27,11 +27,11 @@ Test(operator_end, a_cancel_undoes_what_was_done) /* STP.12, command queued */
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_column(&s, "enough", id, "error_message");
+    expect_process("enough", id, "error_message");
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, risk/ReleaseRisk COMPLETED",
                     id);
     expect_state(&s, "prepare risk quote undo_quote undo_prepare canceled", id, "trail");
-    expect_told(&s, "1", id, "TSQ_CANCEL");
+    expect_told("1", id, "TSQ_CANCEL");
     stage_close(&s);
 }
 
@@ -152,7 +152,7 @@ Test(operator_end, a_cancel_sends_a_compensation_anew_that_it_canceled_in_the_ts
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_record(&s, "2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
+    expect_record("2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
     stage_close(&s);
 }
 
@@ -189,7 +189,7 @@ Test(operator_end,
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
-    expect_record(&s, "COMPLETED {\"id\": 8}", id, "COMMAND", "bookFx", "status || ' ' || result");
+    expect_record("COMPLETED {\"id\": 8}", id, "COMMAND", "bookFx", "status || ' ' || result");
     expect_state(&s, "prepare risk quote canceled", id, "trail");
     stage_close(&s);
 }
@@ -209,7 +209,7 @@ Test(operator_end, complete_sets_fields_and_ends_it) /* STP.12 */
     expect_state(&s, "71", id, "risk_id");
     expect_state(&s, "{\"a\": 2}", id, "strange"); /* STP.14: a field that the code does not know */
     expect_state(&s, "completed", id, "trail");
-    expect_told(&s, "1", id, "TSQ_COMPLETE_OVERRIDE");
+    expect_told("1", id, "TSQ_COMPLETE_OVERRIDE");
     stage_close(&s);
 }
 
@@ -245,7 +245,7 @@ Test(operator_end, overrides_win_over_what_a_command_left_behind_brings) /* STP.
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "80", id, "fx_id");
-    expect_record(&s, "COMPLETED {\"id\": 8}", id, "COMMAND", "bookFx", "status || ' ' || result");
+    expect_record("COMPLETED {\"id\": 8}", id, "COMMAND", "bookFx", "status || ' ' || result");
     stage_close(&s);
 }
 
@@ -259,8 +259,8 @@ Test(operator_end, overrides_of_the_wrong_type_change_nothing) /* STP.12 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_column(&s, "true", id, "(error_message LIKE '%risk_id%')");
-    expect_column(&s, "{}", id, "state");
+    expect_process("t", id, "(error_message LIKE '%risk_id%')");
+    expect_process("{}", id, "state");
     tour_complete(id, "{\"fx_id\":5,\"risk_id\":7}");
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
@@ -278,7 +278,7 @@ Test(operator_end, overrides_of_a_field_that_does_not_exist_change_nothing) /* S
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_column(&s, "true", id, "(error_message LIKE '%risk_idd%')");
+    expect_process("t", id, "(error_message LIKE '%risk_idd%')");
     stage_close(&s);
 }
 
@@ -298,7 +298,7 @@ Test(operator_end, overrides_that_are_refused_do_not_undo_the_process) /* STP.12
     stage_go(&s);
     tour_book(&s, "risk");
     stage_go(&s);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     stage_close(&s);
 }
 

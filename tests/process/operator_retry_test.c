@@ -15,10 +15,10 @@ Test(operator_retry, of_a_permanent_failure_runs_the_step_again) /* STP.12 PERMA
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, "COMPLETED 1", id, "STEP", "prepare", "status || ' ' || attempts");
+    expect_record("COMPLETED 1", id, "STEP", "prepare", "status || ' ' || attempts");
     expect_history(&s, "STEP prepare COMPLETED, OPERATOR RETRY COMPLETED, COMMAND bookRisk WAITING",
                    id);
-    expect_told(&s, "1", id, "TSQ_RETRY");
+    expect_told("1", id, "TSQ_RETRY");
     stage_close(&s);
 }
 
@@ -35,7 +35,7 @@ Test(operator_retry, counts_attempts_anew) /* STP.12 RETRIES_EXHAUSTED */
     tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_RETRY E_AGAIN", id);
-    expect_record(&s, "1", id, "STEP", "prepare", "attempts::text");
+    expect_record("1", id, "STEP", "prepare", "attempts::text");
     stage_wait(&s, 11);
     stage_go(&s);
 
@@ -102,8 +102,8 @@ Test(operator_retry, of_a_command_in_the_tsq_retries_that_command) /* STP.12 COM
     tour_book(&s, "risk");
     stage_go(&s);
 
-    expect_column(&s, "bookFx", id, "current_wait");
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text"); /* the same command */
+    expect_process("bookFx", id, "current_wait");
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text"); /* the same command */
     stage_close(&s);
 }
 

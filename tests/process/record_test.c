@@ -15,7 +15,7 @@ Test(record, begins_with_the_start_and_who_started_it) /* S0 PROCESS_CREATED */
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    expect_told(&s, "1", id, "PROCESS_CREATED");
+    expect_told("1", id, "PROCESS_CREATED");
     expect_audit(&s, "t", id, "db_user = session_user", "event = 'PROCESS_CREATED'");
     stage_close(&s);
 }
@@ -95,8 +95,8 @@ Test(record, tells_replies_that_were_not_final_and_every_parking) /* RL.3, S2 */
     stage_go(&s);
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
-    expect_told(&s, "2", id, "REPLY_NOT_FINAL");
-    expect_told(&s, "2", id, "PARKED");
+    expect_told("2", id, "REPLY_NOT_FINAL");
+    expect_told("2", id, "PARKED");
     stage_close(&s);
 }
 
@@ -111,7 +111,7 @@ Test(record, does_not_tell_a_parking_twice_when_something_arrives_meanwhile)
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
-    expect_told(&s, "1", id, "PARKED");
+    expect_told("1", id, "PARKED");
     stage_close(&s);
 }
 
@@ -129,7 +129,7 @@ Test(record, keeps_all_that_a_late_reply_said) /* DESIGN 8.6 */
                  "SELECT concat_ws(' ', entry_type, reply_outcome, reply_data) FROM "
                  "commandbus.process_audit WHERE command_id = $1 AND event = 'LATE_REPLY'",
                  command.text);
-    expect_told(&s, "1", id, "LATE_REPLY");
+    expect_told("1", id, "LATE_REPLY");
     stage_close(&s);
 }
 

@@ -28,7 +28,7 @@ Test(refused, each_decision_is_answered_so_that_there_can_be_another) /* STP.12,
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     expect_state(&s, "7", id, "risk_id"); /* the reply that the refused runs had read */
     stage_close(&s);
 }
@@ -59,7 +59,7 @@ Test(refused,
     tour_cancel(id, true);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id); /* ReleaseRisk is too long */
-    expect_column(&s, "CANCELED", id, "leaving ->> 'end'");
+    expect_process("CANCELED", id, "leaving ->> 'end'");
 
     limit("risk", "1000");
     tour_retry(id);

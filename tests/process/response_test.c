@@ -231,8 +231,8 @@ Test(response, after_the_end_is_applied_to_the_state_and_told_as_late) /* STP.11
     expect_state(&s, "worked done late", id, "trail");
     expect_events(&s, "PROCESS_CREATED LATE_ASYNC_RESPONSE LATE_ASYNC_RESPONSE LATE_ASYNC_RESPONSE",
                   id);
-    expect_column(&s, ended, "completed_at", id);
-    expect_column(&s, "t", "wake_at IS NULL", id);
+    expect_process(ended, id, "completed_at");
+    expect_process("t", id, "wake_at IS NULL");
     cr_expect_eq(runs, 1, "no replay");
     cr_expect_eq(s.kit.last.replayed, 0);
     stage_respond(&s, id, "word", "{\"word\":\"later\"}");

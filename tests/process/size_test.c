@@ -65,7 +65,7 @@ Test(size, a_state_that_grows_and_grows_is_parked_at_once) /* DESIGN 8.10 */
     growth = 300000;
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "keep large things elsewhere", id);
+    expect_message("keep large things elsewhere", id);
     cr_expect_leq(steps, 7, "it went on for %d steps", steps);
     expect_value(bus.conn, "t",
                  "SELECT octet_length(state::text) <= 2 * 1024 * 1024 FROM commandbus.process");
@@ -87,7 +87,7 @@ Test(size, records_that_come_to_too_much_park_it_at_once) /* DESIGN 8.10 */
     growth = 50000;
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "make fewer or smaller records", id);
+    expect_message("make fewer or smaller records", id);
     cr_expect_leq(steps, 20, "it went on for %d steps", steps);
     cr_expect_leq(peak_mib(), 200);
     stage_close(&s);
@@ -197,7 +197,7 @@ Test(size, text_that_would_grow_in_memory_is_not_read) /* DESIGN 8.10 */
     respond_objects();
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "too many small values", id);
+    expect_message("too many small values", id);
     cr_expect_leq(peak_mib(), 100);
 
     /* A decision in the same inbox is found all the same. */

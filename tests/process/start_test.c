@@ -73,7 +73,7 @@ Test(start, runs_in_the_caller_until_it_ends) /* STP.3 */
     cr_expect_eq(t.count, 5, "the caller's own struct is not touched");
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "7", id, "count");
-    expect_column(&s, "t", "lease_owner IS NULL AND wake_at IS NULL AND version = 3", id);
+    expect_process("t", id, "lease_owner IS NULL AND wake_at IS NULL AND version = 3");
     expect_value(bus.conn, "3 payments PROCESS_STEP payments__replies",
                  "SELECT concat_ws(' ', version, domain, execution_model, reply_queue) FROM "
                  "commandbus.process_type");

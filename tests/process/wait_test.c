@@ -48,9 +48,9 @@ Test(wait, suspends_until_its_condition_holds) /* STP.6 */
 
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "approval", "current_wait", id);
-    expect_column(&s, "t", "next_wait_timeout_at = updated_at + interval '60 s'", id);
-    expect_column(&s, "t", "wake_at = next_wait_timeout_at AND lease_owner IS NULL", id);
+    expect_process("approval", id, "current_wait");
+    expect_process("t", id, "next_wait_timeout_at = updated_at + interval '60 s'");
+    expect_process("t", id, "wake_at = next_wait_timeout_at AND lease_owner IS NULL");
     expect_value(bus.conn, "t",
                  "SELECT timeout_at = at + interval '60 s' FROM commandbus.process_history "
                  "WHERE process_id = $1",
@@ -62,7 +62,7 @@ Test(wait, suspends_until_its_condition_holds) /* STP.6 */
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "began ended", id, "trail");
     expect_state(&s, "ann", id, "note");
-    expect_column(&s, "t", "current_wait IS NULL AND next_wait_timeout_at IS NULL", id);
+    expect_process("t", id, "current_wait IS NULL AND next_wait_timeout_at IS NULL");
     expect_history(&s, "WAIT approval COMPLETED, RESPONSE approve COMPLETED", id);
     stage_close(&s);
 }
@@ -88,7 +88,7 @@ Test(wait, has_the_types_timeout_unless_it_says_one) /* STP.1, STP.6 */
 
     stage_go(&s);
 
-    expect_column(&s, "t", "next_wait_timeout_at = updated_at + interval '2 h'", id);
+    expect_process("t", id, "next_wait_timeout_at = updated_at + interval '2 h'");
     stage_close(&s);
 }
 
@@ -108,11 +108,10 @@ Test(wait, keeps_its_first_timeout_whatever_wakes_it) /* STP.6 */
         cr_expect_eq(stage_go(&s), 1);
         expect_status(&s, "WAITING_FOR_ASYNC", id);
         expect_value(bus.conn, timeout, first, id.text);
-        expect_column(&s, "t",
-                      "abs(extract(epoch FROM next_wait_timeout_at - (SELECT timeout_at FROM "
-                      "commandbus.process_history h WHERE h.process_id = process.process_id AND "
-                      "h.kind = 'WAIT'))) < 0.002",
-                      id);
+        expect_process("t", id,
+                       "abs(extract(epoch FROM next_wait_timeout_at - (SELECT timeout_at FROM "
+                       "commandbus.process_history h WHERE h.process_id = process.process_id AND "
+                       "h.kind = 'WAIT'))) < 0.002");
     }
     stage_wait(&s, 101);
     cr_expect_eq(stage_go(&s), 1);
@@ -133,9 +132,9 @@ Test(wait,
     stage_wait(&s, 61);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-    expect_column(&s, "Wait condition 'approval' timed out", "error_message", id);
+    expect_process("Wait condition 'approval' timed out", id, "error_message");
     expect_events(&s, "PROCESS_CREATED WAIT_TIMEOUT PARKED", id);
-    expect_column(&s, "t", "wake_at IS NULL AND current_wait = 'approval'", id);
+    expect_process("t", id, "wake_at IS NULL AND current_wait = 'approval'");
 
     stage_respond(&s, id, "count", "{}");
     stage_respond(&s, id, "approve", "{}");
@@ -159,7 +158,7 @@ Test(wait, a_retry_restarts_its_timer) /* STP.12 */
     tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "t", "next_wait_timeout_at = updated_at + interval '60 s'", id);
+    expect_process("t", id, "next_wait_timeout_at = updated_at + interval '60 s'");
 
     stage_wait(&s, 61);
     cr_expect_eq(stage_go(&s), 1);

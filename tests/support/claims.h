@@ -3,14 +3,8 @@
 #ifndef TEST_SUPPORT_CLAIMS_H
 #define TEST_SUPPORT_CLAIMS_H
 
-#include <commandbus/commandbus.h>
-#include <criterion/criterion.h>
-#include <libpq-fe.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "database.h"
-#include "fixture.h"
+#include "expect.h"
 #include "wait.h"
 
 /* A connection on which waiting for a lock is an error after half a second. */
@@ -51,36 +45,5 @@ cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, do
 
 /* Seconds of a clock that only goes forward. */
 double test_clock(void);
-
-/* The value of a query: expect_value(sql, "COMPLETED", "SELECT status …", parameters…). */
-#define expect_value(conn, expected, ...)                                                   \
-    do {                                                                                    \
-        char *found_ = test_value((conn), __VA_ARGS__, NULL);                               \
-        cr_expect_str_eq(found_, (expected), "expected '%s', found '%s' by %s", (expected), \
-                         found_, #__VA_ARGS__);                                             \
-        free(found_);                                                                       \
-    } while (0)
-
-/* The events of a command's audit trail, in order, one space between them. */
-#define expect_trail(conn, expected, id)                                                     \
-    expect_value(conn, expected,                                                             \
-                 "SELECT string_agg(event_type, ' ' ORDER BY at, id) FROM commandbus.audit " \
-                 "WHERE command_id = $1",                                                    \
-                 (id).text)
-
-/* Where messages that name a command are: how many in the queue of fx, its archive, the replies. */
-#define expect_messages(conn, expected, id)                                                      \
-    expect_value(                                                                                \
-        conn, expected,                                                                          \
-        "SELECT (SELECT count(*) FROM pgmq.q_fx__commands WHERE message ->> 'command_id' = $1) " \
-        "|| ' queued, ' || "                                                                     \
-        "(SELECT count(*) FROM pgmq.a_fx__commands WHERE message ->> 'command_id' = $1) "        \
-        "|| ' archived, ' || "                                                                   \
-        "(SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1) "   \
-        "|| ' replied'",                                                                         \
-        (id).text)
-
-#define expect_verdict(expected, found) \
-    cr_expect_str_eq(cb_verdict_name(found), cb_verdict_name(expected))
 
 #endif

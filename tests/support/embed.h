@@ -90,24 +90,8 @@ const char *embed_told_code(const char *name);
         free(found_);                                                                     \
     } while (0)
 
-#define await_status(id, expected)                                                                \
+#define await_status(expected, id)                                                                \
     await_value(expected, "SELECT status FROM commandbus.command_metadata WHERE command_id = $1", \
                 (id).text)
-
-/* Columns of a command's row, as the expression says, once: expect_row(id, "COMPLETED 1", "status, attempts"). */
-#define expect_row(id, expected, columns)                                    \
-    expect_value(bus.conn, expected,                                         \
-                 "SELECT concat_ws(' ', " columns                            \
-                 ") FROM commandbus.command_metadata WHERE command_id = $1", \
-                 (id).text)
-
-/* Parts of the last reply to a command: expect_reply(id, "FAILED false", "'outcome', 'final'"). */
-#define expect_reply(id, expected, keys)                                              \
-    expect_value(bus.conn, expected,                                                  \
-                 "SELECT (SELECT string_agg(message ->> key, ' ' ORDER BY n) "        \
-                 "FROM unnest(ARRAY[" keys "]) WITH ORDINALITY k(key, n)) "           \
-                 "FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1 " \
-                 "ORDER BY msg_id DESC LIMIT 1",                                      \
-                 (id).text)
 
 #endif

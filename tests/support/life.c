@@ -57,11 +57,3 @@ char *life_column(const cb_uuid *id, const char *column)
              "SELECT %s FROM commandbus.command_metadata WHERE command_id = $1::uuid", column);
     return test_value(bus.conn, sql, id->text, NULL);
 }
-
-char *life_events(const cb_uuid *id)
-{
-    return test_value(bus.conn,
-                      "SELECT string_agg(event_type, ' ' ORDER BY at, id) FROM commandbus.audit "
-                      "WHERE command_id = $1::uuid",
-                      id->text, NULL);
-}

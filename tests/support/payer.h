@@ -46,19 +46,19 @@ void payer_cancel(stage *s, cb_uuid id, bool compensate);
 void payer_complete(stage *s, cb_uuid id, const char *overrides);
 
 /* The row of payments.payment. */
-#define expect_payment(s, expected, id)                                                           \
+#define expect_payment(expected, id)                                                              \
     expect_value(bus.conn, expected,                                                              \
                  "SELECT coalesce((SELECT status FROM payments.payment WHERE process_id = $1), '" \
                  "none')",                                                                        \
                  (id).text)
 /* Nothing is left in any queue: what was sent was served. */
-#define expect_nothing_waits(s)                                                                 \
+#define expect_nothing_waits()                                                                  \
     expect_value(bus.conn, "0",                                                                 \
                  "SELECT (SELECT count(*) FROM pgmq.q_fx__commands) + (SELECT count(*) FROM "   \
                  "pgmq.q_risk__commands) + (SELECT count(*) FROM pgmq.q_payments__commands) + " \
                  "(SELECT count(*) FROM pgmq.q_payments__replies)")
 /* The data of the only command of this type. */
-#define expect_data(s, expected, id, type)                                                     \
+#define expect_data(expected, id, type)                                                        \
     expect_value(                                                                              \
         bus.conn, expected,                                                                    \
         "SELECT string_agg(key || '=' || value, ' ' ORDER BY key) FROM "                       \

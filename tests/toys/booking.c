@@ -65,11 +65,12 @@ void expect_effect_failed(booking *b, const char *message)
     cr_expect_eq(b->item.outcome, CB_PERMANENT);
     cr_expect_str_eq(b->item.error_code, "EFFECT_FAILED");
     cr_expect_str_eq(b->item.error_message, message, "%s", b->item.error_message);
-    expect_ledger(b, "0 entries, 0 balance");
-    expect_status(b, "IN_TROUBLESHOOTING_QUEUE EFFECT_FAILED");
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_TROUBLESHOOTING_QUEUE EFFECT_FAILED", b->item.command_id,
+                   "status, error_code");
     expect_value(bus.conn, message,
                  "SELECT error_message FROM commandbus.command_metadata WHERE command_id = $1",
                  b->item.command_id.text);
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", b->item.command_id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", b->item.command_id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", b->item.command_id);
+    expect_messages("0 queued, 1 archived, 1 replied", b->item.command_id);
 }

@@ -34,17 +34,10 @@ bool booking_settle(booking *b, double lock_timeout_seconds);
         expect_verdict((expected), (b)->item.verdict);                               \
     } while (0)
 
-#define expect_ledger(b, expected)                                                 \
+#define expect_ledger(expected)                                                    \
     expect_value(bus.conn, (expected),                                             \
                  "SELECT (SELECT count(*) FROM public.ledger) || ' entries, ' || " \
                  "balance || ' balance' FROM public.account")
-
-/* "COMPLETED", or with its error code: "FAILED FX_DECLINED". */
-#define expect_status(b, expected)                                        \
-    expect_value(bus.conn, (expected),                                    \
-                 "SELECT status || coalesce(' ' || error_code, '') FROM " \
-                 "commandbus.command_metadata WHERE command_id = $1",     \
-                 (b)->item.command_id.text)
 
 /* In the TSQ as EFFECT_FAILED with this message, and nothing else done. */
 void expect_effect_failed(booking *b, const char *message);

@@ -60,19 +60,4 @@ static inline void tale_retry(cb_uuid id)
     cr_assert(cb_process_retry(bus.db, id.text, "ann", "mended", NULL, &e), "%s", e.message);
 }
 
-/* Part of the error message. */
-#define expect_message(s, part, id)                                                           \
-    do {                                                                                      \
-        char *found_ = test_value(                                                            \
-            bus.conn, "SELECT error_message FROM commandbus.process WHERE process_id = $1",   \
-            (id).text, NULL);                                                                 \
-        cr_expect(strstr(found_, (part)), "'%s' is not in the message '%s'", (part), found_); \
-        free(found_);                                                                         \
-    } while (0)
-
-/* An expression over the process's row. */
-#define expect_column(s, expected, expression, id) \
-    expect_value(bus.conn, expected,               \
-                 "SELECT " expression " FROM commandbus.process WHERE process_id = $1", (id).text)
-
 #endif

@@ -58,24 +58,4 @@ void tour_retry(cb_uuid id);
 void tour_cancel(cb_uuid id, bool undo);
 void tour_complete(cb_uuid id, const char *overrides);
 
-/* A column of the process's row. */
-#define expect_column(s, expected, id, column)                                \
-    expect_value(bus.conn, expected,                                          \
-                 "SELECT coalesce(" column                                    \
-                 "::text, '') FROM commandbus.process WHERE process_id = $1", \
-                 (id).text)
-/* The one record of this name and kind: an expression. */
-#define expect_record(s, expected, id, of_kind, of_name, expression)        \
-    expect_value(bus.conn, expected,                                        \
-                 "SELECT string_agg(" expression                            \
-                 ", '|' ORDER BY ordinal) FROM commandbus.process_history " \
-                 "WHERE process_id = $1 AND kind::text = $2 AND name = $3", \
-                 (id).text, of_kind, of_name)
-/* How often the audit tells an event. */
-#define expect_told(s, expected, id, name)                                                    \
-    expect_value(                                                                             \
-        bus.conn, expected,                                                                   \
-        "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = $2", \
-        (id).text, name)
-
 #endif

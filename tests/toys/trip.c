@@ -1,7 +1,10 @@
 /* A small process. */
 #include "trip.h"
 
+#include "expect.h"
 #include "gate.h"
+
+#include <commandbus/process_request.h>
 
 CB_FIELDS_DEFINE(trip_fields, trip, CB_FIELD(trip, steps, CB_INT), CB_FIELD(trip, go, CB_BOOL),
                  CB_FIELD(trip, hotel, CB_TEXT));
@@ -35,4 +38,13 @@ const cb_response trip_responses[1] = { { "go", take_go } };
 bool trip_may_go(const void *state)
 {
     return ((const trip *)state)->go;
+}
+
+cb_uuid trip_start(const char *type)
+{
+    cb_error e = { 0 };
+    cb_uuid id;
+
+    expect_ok(cb_process_request_start(bus.db, type, "{}", NULL, &id, &e), e);
+    return id;
 }

@@ -31,4 +31,12 @@ bool trip_may_go(const void *state);
                                           .execute = (run),            \
                                           __VA_ARGS__ }
 
+/* ---- in tests with an embedded worker (embed.h) ---- */
+
+/* Starts one of the fixture's bus. */
+cb_uuid trip_start(const char *type);
+
+#define await_process(expected, id) \
+    await_value(expected, "SELECT status FROM commandbus.process WHERE process_id = $1", (id).text)
+
 #endif

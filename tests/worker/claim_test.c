@@ -26,7 +26,7 @@ Test(claim, takes_the_commands_of_its_own_domain_and_leaves_the_others_alone)
     await_value("3", completed);
     cr_assert(cb_worker_stop(w, 30));
 
-    expect_row(other, "PENDING 0", "status, attempts");
+    expect_command("PENDING 0", other, "status, attempts");
     expect_value(bus.conn, "0", "SELECT read_ct FROM pgmq.q_risk__commands");
     cr_expect_eq(gate_entered(), 3);
 }
@@ -73,7 +73,7 @@ Test(claim, gives_the_handler_its_command_and_a_context_that_fits)
                                  .correlation_id = correlation, .reply_to = "payments__replies",
                                  .data = "{\"amount\":\"12.50\"}", .headers = "{\"trace\":\"7\"}",
                                  .max_attempts = 2);
-    await_status(sent, "COMPLETED");
+    await_status("COMPLETED", sent);
 
     cr_expect_str_eq(seen.command.command_id.text, id);
     cr_expect_str_eq(seen.command.correlation_id.text, correlation);
@@ -162,7 +162,7 @@ Test(claim, a_slot_is_free_only_when_its_outcome_is_durable)
     gate_open();
     await(gate_left() == 1);
     for (int i = 0; i < 50; i++) { /* as long as it is held */
-        expect_row(second, "PENDING 0", "status, lease_no");
+        expect_command("PENDING 0", second, "status, lease_no");
         cr_assert_eq(cb_worker_in_flight(w, NULL), 1);
         poll(NULL, 0, 5);
     }
@@ -170,8 +170,8 @@ Test(claim, a_slot_is_free_only_when_its_outcome_is_durable)
     test_exec(holder, "COMMIT");
     PQfinish(holder);
 
-    await_status(second, "COMPLETED");
-    expect_row(first, "COMPLETED 1", "status, lease_no");
+    await_status("COMPLETED", second);
+    expect_command("COMPLETED 1", first, "status, lease_no");
 }
 
 static atomic_int risky;
@@ -202,12 +202,12 @@ Test(claim, each_domain_has_its_own_slots_handlers_and_settings)
                                .domain.max_attempts = 4, .more = more, .n_more = 1);
 
     await(gate_waiting() == 2);
-    await_status(one, "COMPLETED");
+    await_status("COMPLETED", one);
     for (int i = 0; i < 20; i++)
         test_send_one(bus.db, .domain = "risk");
     await(atomic_load(&risky) == 21);
 
-    expect_row(one, "7 11", "max_attempts, timeout_seconds");
+    expect_command("7 11", one, "max_attempts, timeout_seconds");
     expect_value(bus.conn, "4 2",
                  "SELECT DISTINCT concat_ws(' ', max_attempts, timeout_seconds) "
                  "FROM commandbus.command_metadata WHERE domain = 'fx' AND lease_no > 0");

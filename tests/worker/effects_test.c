@@ -86,12 +86,12 @@ Test(effects, and_the_success_are_one_transaction)
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
     embed_start(HANDLERS({ "Test", book }));
 
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
-    expect_row(id, "1 EFFECT_FAILED", "attempts, error_code");
+    expect_command("1 EFFECT_FAILED", id, "attempts, error_code");
     expect_value(bus.conn, "0", booked);
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
 }
 
 /* CONTRACT: EFFECT_FAILED is permanent, and nothing of the effects stays. */
@@ -105,13 +105,13 @@ Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing
     embed_start(
         HANDLERS({ "Test", book }, { "Forbidden", book_forbidden }, { "Nowhere", book_nowhere }));
 
-    await_status(forbidden, "IN_TROUBLESHOOTING_QUEUE");
-    await_status(nowhere, "IN_TROUBLESHOOTING_QUEUE");
-    await_status(fine, "COMPLETED");
+    await_status("IN_TROUBLESHOOTING_QUEUE", forbidden);
+    await_status("IN_TROUBLESHOOTING_QUEUE", nowhere);
+    await_status("COMPLETED", fine);
 
-    expect_row(forbidden, "1 PERMANENT EFFECT_FAILED", "attempts, error_type, error_code");
-    expect_row(nowhere, "1 PERMANENT EFFECT_FAILED", "attempts, error_type, error_code");
-    expect_reply(forbidden, "FAILED EFFECT_FAILED false", "'outcome', 'error_code', 'final'");
+    expect_command("1 PERMANENT EFFECT_FAILED", forbidden, "attempts, error_type, error_code");
+    expect_command("1 PERMANENT EFFECT_FAILED", nowhere, "attempts, error_type, error_code");
+    expect_reply("FAILED EFFECT_FAILED false", forbidden, "'outcome', 'error_code', 'final'");
     expect_value(bus.conn, "1", booked);
 }
 
@@ -121,7 +121,7 @@ Test(effects, of_a_run_that_was_no_success_are_dropped)
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", book_and_fail }));
 
-    await_status(id, "FAILED");
+    await_status("FAILED", id);
 
     expect_value(bus.conn, "0", booked);
 }
@@ -141,8 +141,8 @@ Test(effects, of_a_run_that_lost_its_lease_are_never_written)
     await(cb_worker_in_flight(w, NULL) == 0);
 
     expect_value(bus.conn, "0", booked);
-    expect_trail(bus.conn, "SENT RECEIVED STALE_OUTCOME", id);
-    expect_row(id, "IN_PROGRESS thief", "status, lease_owner");
+    expect_trail("SENT RECEIVED STALE_OUTCOME", id);
+    expect_command("IN_PROGRESS thief", id, "status, lease_owner");
 }
 
 /* WRK.8: the timeout was settled; what comes later has no effect. */
@@ -152,13 +152,13 @@ Test(effects, of_a_run_that_timed_out_are_never_written)
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .max_attempts = 1);
     embed_start(HANDLERS({ "Test", book_at_gate }));
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     gate_open();
     await(embed_told("command.late") == 1);
 
     expect_value(bus.conn, "0", booked);
-    expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
+    expect_command("IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", id, "status, error_code");
 }
 
 /* DESIGN 2: a connection of its own, so that plain outcomes never wait behind a lock. */
@@ -175,14 +175,14 @@ Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_fre
     test_send(bus.db, 50, NULL);
     await_value("50",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
-    expect_row(id, "IN_PROGRESS 1", "status, lease_no");
+    expect_command("IN_PROGRESS 1", id, "status, lease_no");
     cr_expect_eq(cb_worker_in_flight(w, NULL), 1);
     test_exec(holder, "COMMIT");
     PQfinish(holder);
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     expect_value(bus.conn, "1", booked);
-    expect_row(id, "1", "lease_no");
+    expect_command("1", id, "lease_no");
 }
 
 /* DESIGN 8.1: none loops. The handler is not run again: that is the operator's to decide. */
@@ -196,10 +196,10 @@ Test(effects, that_never_get_their_lock_end_with_the_operator)
     w->effect_patience_seconds = 0.5;
     embed_started(w);
 
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
     PQfinish(holder);
 
-    expect_row(id, "EFFECT_FAILED PERMANENT 1", "error_code, error_type, attempts");
+    expect_command("EFFECT_FAILED PERMANENT 1", id, "error_code, error_type, attempts");
     expect_value(bus.conn, "0", booked);
 }
 

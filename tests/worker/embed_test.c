@@ -88,10 +88,10 @@ Test(embed, stop_waits_for_what_runs_and_begins_no_more)
     gate_open();
     cr_expect(stop_result(&s));
 
-    expect_row(first, "COMPLETED 1", "status, attempts");
-    expect_messages(bus.conn, "0 queued, 0 archived, 1 replied", first);
+    expect_command("COMPLETED 1", first, "status, attempts");
+    expect_messages("0 queued, 0 archived, 1 replied", first);
     /* A claim that was on its way when the stop began may have taken it, and given it back. */
-    expect_row(second, "PENDING 0", "status, attempts");
+    expect_command("PENDING 0", second, "status, attempts");
     cr_expect_eq(gate_entered(), 1);
     cr_expect_eq(cb_worker_in_flight(w, NULL), 0);
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.worker");
@@ -116,7 +116,7 @@ Test(embed, stop_says_when_its_time_is_over_and_may_be_repeated)
     gate_open();
 
     cr_expect(cb_worker_stop(w, patience_seconds));
-    expect_row(id, "COMPLETED 1", "status, lease_no");
+    expect_command("COMPLETED 1", id, "status, lease_no");
 }
 
 /* WRK.11: not entered, so nothing is charged; and at once, not after the lease. */
@@ -161,7 +161,7 @@ Test(embed, stop_now_does_not_wait_for_handlers)
                 "SELECT status || ' ' || attempts FROM commandbus.command_metadata "
                 "WHERE command_id = $1",
                 waiting.text);
-    expect_row(id, "IN_PROGRESS 1", "status, attempts");
+    expect_command("IN_PROGRESS 1", id, "status, attempts");
     gate_open();
     embed_free(w);
     cr_expect_eq(gate_left(), 1, "free has to wait for the handler's return");
@@ -176,8 +176,8 @@ Test(embed, works_again_when_it_is_started_again_after_a_stop)
         embed_started(w);
         cr_expect(cb_worker_is_running(w));
         cb_uuid id = test_send_one(bus.db, .domain = "fx");
-        await_status(id, "COMPLETED");
-        expect_row(id, "1", "lease_no");
+        await_status("COMPLETED", id);
+        expect_command("1", id, "lease_no");
         cr_expect(cb_worker_stop(w, 30));
         cr_expect(!cb_worker_is_running(w));
         await_value("1", connections);
@@ -195,7 +195,7 @@ Test(embed, works_again_when_it_is_started_again_after_a_stop_now)
     embed_started(w);
 
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 Test(embed, stopping_what_does_not_run_is_no_matter)
@@ -253,9 +253,9 @@ Test(embed, names_its_domains_and_itself)
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_started(w);
     await(gate_waiting() == 1);
-    expect_row(id, cb_worker_id(w), "lease_owner");
+    expect_command(cb_worker_id(w), id, "lease_owner");
     gate_open();
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     expect_value(bus.conn, cb_worker_id(w),
                  "SELECT worker FROM commandbus.audit WHERE event_type = 'COMPLETED'");
 }

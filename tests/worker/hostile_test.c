@@ -21,7 +21,7 @@ Test(hostile, a_command_with_the_longest_timeout_keeps_nobody_from_its_lease)
     cb_uuid longest = test_send_one(bus.db, .timeout_seconds = 86400);
     embed_start(HANDLERS({ "Test", at_gate }), .domain.concurrent_messages = 1);
 
-    await_status(longest, "COMPLETED");
+    await_status("COMPLETED", longest);
 }
 
 /* Section 8.7: renewals go out together, and a domain that somebody deletes must not take the leases of
@@ -47,7 +47,7 @@ Test(hostile, a_domain_that_is_gone_does_not_cost_another_one_its_leases)
                 "before b USING (command_id) WHERE command_id = $1",
                 id.text);
     gate_open();
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     cr_expect_eq(embed_told("lease.lost"), 0);
 }
 
@@ -95,7 +95,7 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_me
     cb_uuid id = test_send_one(bus.db, .delay_seconds = 3600);
     test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands");
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 static void take_settle_away(void)
@@ -125,8 +125,8 @@ Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
     await(embed_told("connection.restored") >= 3);
     bring_settle_back();
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
     cr_expect_eq(gate_entered(), 1);
 }
 
@@ -161,7 +161,7 @@ Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
     bring_settle_back();
 
     await(cb_worker_in_flight(w, NULL) == 0);
-    expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
+    expect_command("IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", id, "status, error_code");
     expect_value(bus.conn, "0", "SELECT count(*) FROM ledger");
 }
 
@@ -222,8 +222,8 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
                 next.text);
     gate_open();
 
-    await_status(next, "COMPLETED");
-    expect_trail(bus.conn, "SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
+    await_status("COMPLETED", next);
+    expect_trail("SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
 }
 
 /* Section 8.1: none loops, also when every command has a type of its own. */
@@ -257,8 +257,8 @@ Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
     test_exec(holder, "ROLLBACK");
     PQfinish(holder);
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
     expect_value(bus.conn, "1", "SELECT count(*) FROM ledger");
     cr_expect_eq(gate_entered(), 1);
 }
@@ -281,8 +281,8 @@ Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
     test_exec(holder, "COMMIT");
     PQfinish(holder);
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
 }
 
 /* A worker that vanished in the middle of its claim: asked, and never read the answer, which is more
@@ -324,7 +324,7 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_othe
     embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
     for (int i = 0; i < 5; i++) {
         cb_uuid id = test_send_one(bus.db, .domain = "risk");
-        await_status(id, "COMPLETED");
+        await_status("COMPLETED", id);
     }
     PQfinish(vanished);
 }

@@ -4,7 +4,6 @@
 
 #include "engine.h"
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(housekeeping, .init = embed_open, .fini = embed_close);
 
@@ -82,7 +81,7 @@ Test(housekeeping, removes_what_is_past_its_retention)
            .worker.keep_archives = "30 days");
 
     await_value("1 commands, 0 old records, 0 archived", counts);
-    expect_row(young, "PENDING", "status");
+    expect_command("PENDING", young, "status");
 }
 
 Test(housekeeping, keeps_for_ever_what_has_no_retention)
@@ -125,7 +124,7 @@ Test(housekeeping, gives_commands_whose_message_vanished_a_new_one)
 
     keeper(.domain.concurrent_messages = 1);
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     await(embed_told("messages.restored") == 1);
 }
 
@@ -174,7 +173,7 @@ Test(housekeeping, puts_back_at_once_what_was_deleted_by_hand)
 
     test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands");
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 /* DESIGN 8.1: hidden for ever, and no other sign of it. */
@@ -185,7 +184,7 @@ Test(housekeeping, reveals_a_message_that_somebody_hid)
 
     keeper(.domain.concurrent_messages = 1);
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 static cb_flow stay_execute(cb_process *p, void *state)
@@ -202,7 +201,7 @@ Test(housekeeping, gives_a_process_the_reply_that_was_lost)
     cb_worker *w = soon(embed_worker(PROCESSES(&Stay)));
     embed_started(w);
     cb_uuid id = trip_start("Stay");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
 
     test_exec(bus.conn,
               "BEGIN; WITH claimed AS MATERIALIZED (SELECT command_id, lease_no FROM "
@@ -211,6 +210,6 @@ Test(housekeeping, gives_a_process_the_reply_that_was_lost)
               "array_agg('SUCCESS'::text)) FROM claimed; "
               "DELETE FROM pgmq.q_fx__replies; COMMIT");
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     await(embed_told("replies.restored") == 1);
 }

@@ -48,11 +48,11 @@ Test(lease, is_renewed_as_long_as_the_handler_runs)
     await(gate_left() == 1);
 
     rival_finds_nothing_for(4.1);
-    expect_row(id, "IN_PROGRESS 1", "status, lease_no");
+    expect_command("IN_PROGRESS 1", id, "status, lease_no");
     atomic_store(&let_go, true);
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
     cr_expect(!atomic_load(&saw_loss));
 }
 
@@ -99,7 +99,7 @@ Test(lease, is_renewed_while_the_worker_drains)
     pthread_join(stopping, &stopped);
 
     cr_expect(stopped);
-    expect_row(id, "COMPLETED 1 1", "status, attempts, lease_no");
+    expect_command("COMPLETED 1 1", id, "status, attempts, lease_no");
 }
 
 static void take_away(cb_uuid id)
@@ -126,9 +126,9 @@ Test(lease, that_is_taken_away_is_told_to_the_handler_and_its_outcome_is_stale)
     await(atomic_load(&saw_loss));
     await(cb_worker_in_flight(w, NULL) == 0);
 
-    expect_row(id, "IN_PROGRESS thief 2", "status, lease_owner, lease_no");
-    expect_trail(bus.conn, "SENT RECEIVED STALE_OUTCOME", id);
-    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", id);
+    expect_command("IN_PROGRESS thief 2", id, "status, lease_owner, lease_no");
+    expect_trail("SENT RECEIVED STALE_OUTCOME", id);
+    expect_messages("1 queued, 0 archived, 0 replied", id);
     expect_value(bus.conn, cb_worker_id(w),
                  "SELECT worker FROM commandbus.audit WHERE event_type = 'STALE_OUTCOME'");
     cr_expect_eq(embed_told("lease.lost"), 1);
@@ -152,7 +152,7 @@ Test(lease, that_is_lost_before_the_handler_began_keeps_it_from_beginning)
     await(cb_worker_in_flight(w, NULL) == 0);
 
     cr_expect_eq(gate_entered(), 1);
-    expect_row(next, "IN_PROGRESS thief 2", "status, lease_owner, lease_no");
+    expect_command("IN_PROGRESS thief 2", next, "status, lease_owner, lease_no");
 }
 
 /* DESIGN 2, Leases: a worker that died is replaced after one lease. */
@@ -175,10 +175,10 @@ Test(lease, that_ended_without_an_outcome_max_attempts_times_is_exhausted)
         cb_claim_free(test_claim_awaited(bus.db, "dies", 1, 0.05));
 
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.visibility_timeout_seconds = 1);
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
-    expect_row(id, "2 LEASE_EXHAUSTED", "attempts, error_code");
-    expect_reply(id, "FAILED LEASE_EXHAUSTED false", "'outcome', 'error_code', 'final'");
+    expect_command("2 LEASE_EXHAUSTED", id, "attempts, error_code");
+    expect_reply("FAILED LEASE_EXHAUSTED false", id, "'outcome', 'error_code', 'final'");
     await(embed_told("lease.exhausted") == 1);
     cr_expect_eq(gate_entered(), 0);
 }
@@ -203,7 +203,7 @@ Test(lease, that_the_worker_does_not_know_of_is_given_back_after_a_reconnect)
                         "WHERE datname = current_database() AND pid <> pg_backend_pid()");
     await_value("COMPLETED", "SELECT status FROM commandbus.command_metadata");
 
-    expect_row(id, "1 3", "attempts, lease_no");
-    expect_trail(bus.conn, "SENT RELEASED RECEIVED COMPLETED", id);
+    expect_command("1 3", id, "attempts, lease_no");
+    expect_trail("SENT RELEASED RECEIVED COMPLETED", id);
     await(embed_told("lease.released") > 0);
 }

@@ -128,7 +128,7 @@ Test(open, does_not_start_with_more_slots_than_the_machine_gives)
     cr_expect_eq(e.code, CB_MEMORY, "%s", e.message);
     cr_expect(strstr(e.message, "could start only 0 of 5 slots"), "%s", e.message);
     cr_expect(strstr(e.hint, "concurrent-messages"), "%s", e.hint);
-    expect_row(id, "PENDING 0", "status, lease_no");
+    expect_command("PENDING 0", id, "status, lease_no");
     await_value("0", "SELECT count(*) FROM commandbus.worker");
 }
 
@@ -138,7 +138,7 @@ Test(open, registers_its_domains)
     embed_start(HANDLERS({ "Test", succeed }), .domain.domain = "loans");
 
     cb_uuid id = test_send_one(bus.db, .domain = "loans", .reply_to = "loans__replies");
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 /* CONTRACT: and so are the targets of command steps, which some other worker serves. */

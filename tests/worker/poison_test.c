@@ -59,7 +59,7 @@ Test(poison, that_names_a_finished_command_does_not_run_it_again)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
     embed_start(HANDLERS({ "Test", pass_gate }));
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 
     test_exec(bus.conn,
               "INSERT INTO pgmq.q_fx__commands (msg_id, vt, message) OVERRIDING SYSTEM VALUE "
@@ -67,8 +67,8 @@ Test(poison, that_names_a_finished_command_does_not_run_it_again)
               "FROM commandbus.command_metadata");
     await_value("1", archived);
 
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED POISON_ARCHIVED", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED COMPLETED POISON_ARCHIVED", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
     cr_expect_eq(gate_entered(), 1);
 }
 

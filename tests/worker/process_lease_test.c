@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_lease, .init = embed_open, .fini = embed_close);
 
@@ -41,10 +40,10 @@ Test(process_lease, is_renewed_while_a_step_runs)
 
     await_value("t", "SELECT lease_until > $1::timestamptz FROM commandbus.process", until);
 
-    expect_process(id, "1", "lease_no");
+    expect_process("1", id, "lease_no");
     free(until);
     gate_open();
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     (void)other;
 }
 
@@ -63,7 +62,7 @@ Test(process_lease, lost_is_what_a_run_came_to_afterwards)
 
     await(embed_told("process.stale") + embed_told("lease.lost") > 0);
     await(cb_worker_in_flight(w, NULL) == 0);
-    expect_process(id, "EXECUTING somebody", "status, lease_owner");
+    expect_process("EXECUTING somebody", id, "status, lease_owner");
     cr_expect_eq(gate_entered(), 1, "the second step must not begin");
 }
 
@@ -79,10 +78,10 @@ Test(process_lease, a_locked_row_is_settled_when_it_is_free)
     gate_open();
     await(gate_left() == 1);
 
-    expect_process(id, "EXECUTING 1", "status, settle_no");
+    expect_process("EXECUTING 1", id, "status, settle_no");
     test_exec(locker, "COMMIT");
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     PQfinish(locker);
 }
 
@@ -99,11 +98,11 @@ Test(process_lease, draining_ends_at_the_next_step_and_frees_the_process)
     cr_expect(cb_worker_stop(w, 30));
 
     expect_value(bus.conn, "nobody", holder);
-    expect_process(id, "t 1", "wake_at <= commandbus.now(), state ->> 'steps'");
+    expect_process("t 1", id, "wake_at <= commandbus.now(), state ->> 'steps'");
     gate_open();
     embed_start(PROCESSES(&Drive));
-    await_process(id, "COMPLETED");
-    expect_process(id, "2", "state ->> 'steps'");
+    await_process("COMPLETED", id);
+    expect_process("2", id, "state ->> 'steps'");
 }
 
 /* Nobody gets into the database, and who is in is thrown out, but for the test. */
@@ -135,8 +134,8 @@ Test(process_lease, what_a_run_came_to_is_settled_when_the_database_is_back)
 
     set_away(admin, false);
 
-    await_process(id, "COMPLETED");
-    expect_process(id, "2 1", "state ->> 'steps', lease_no");
+    await_process("COMPLETED", id);
+    expect_process("2 1", id, "state ->> 'steps', lease_no");
     PQfinish(admin);
 }
 
@@ -155,7 +154,7 @@ Test(process_lease, a_worker_can_end_while_its_database_is_away)
     embed_free(w);
 
     set_away(admin, false);
-    expect_process(id, "EXECUTING", "status");
+    expect_process("EXECUTING", id, "status");
     PQfinish(admin);
 }
 

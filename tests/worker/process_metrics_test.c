@@ -5,7 +5,6 @@
 
 #include "engine.h"
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_metrics, .init = embed_open, .fini = embed_close);
 
@@ -50,12 +49,12 @@ Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
 {
     cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Drive))));
     cb_uuid id = trip_start("Drive");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
     await(has(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
                  "error_code=\"\"} 1\n"));
 
     test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
-    await_process(id, "WAITING_FOR_TSQ");
+    await_process("WAITING_FOR_TSQ", id);
 
     await(cb_worker_in_flight(w, NULL) == 0);
     cr_expect(has(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_ASYNC\"} 1\n"));
@@ -73,7 +72,7 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
 {
     cb_worker *w = embed_start(PROCESSES(&Drive));
     cb_error e = { 0 };
-    await_process(trip_start("Drive"), "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", trip_start("Drive"));
     cr_assert(cb_worker_stop(w, 30)); /* now nobody runs it */
     test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = now() - interval '2 h'");
 
@@ -89,8 +88,8 @@ Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
     cb_worker *w = embed_start(PROCESSES(&Drive));
     cb_uuid first = trip_start("Drive"), second = trip_start("Drive");
     cb_error e = { 0 };
-    await_process(first, "WAITING_FOR_ASYNC");
-    await_process(second, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", first);
+    await_process("WAITING_FOR_ASYNC", second);
     cr_assert(cb_worker_stop(w, 30));
     test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h' "
                         "WHERE process_id = (SELECT min(process_id::text)::uuid FROM "
@@ -109,7 +108,7 @@ Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
 {
     cb_worker *w = embed_start(PROCESSES(&Drive));
     cb_uuid id = trip_start("Drive");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
     cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"), "it is not over");
 
     test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
@@ -134,7 +133,7 @@ Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_to
     test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
     cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Ask))));
     cb_uuid id = trip_start("Ask");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
 
     test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
     await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Ask\","
@@ -145,7 +144,7 @@ Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_to
               "UPDATE commandbus.process_history SET at = at - interval '2 h';"
               "SELECT (commandbus.settle('risk', 'me', array_agg(command_id), array_agg(lease_no), "
               "ARRAY['SUCCESS'])).verdicts FROM commandbus.receive('risk', 'me', 1)");
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     cr_expect(has(w, "commandbus_process_command_duration_seconds_count{domain=\"fx\","
                      "process_type=\"Ask\",name=\"book\"} 1\n"));
     cr_expect(has(w, "commandbus_process_command_duration_seconds_sum{domain=\"fx\","
@@ -169,8 +168,8 @@ Test(process_metrics, retention_removes_processes_that_have_ended)
     cb_worker *w =
         embed_started(often(embed_worker(PROCESSES(&Drive), .worker.keep_processes = "30 days")));
     cb_uuid old = trip_start("Drive"), live = trip_start("Drive");
-    await_process(old, "WAITING_FOR_ASYNC");
-    await_process(live, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", old);
+    await_process("WAITING_FOR_ASYNC", live);
     await(cb_worker_in_flight(w, NULL) == 0);
 
     char sql[300];
@@ -211,7 +210,7 @@ Test(process_metrics, tell_how_long_a_manager_has_waited_for_a_reply) /* PM.6 */
     };
     cb_worker *w = embed_started(often(embed_worker(PROCESSES(&asking))));
     cb_uuid id = trip_start("Asking");
-    await_process(id, "WAITING_FOR_REPLY");
+    await_process("WAITING_FOR_REPLY", id);
 
     test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
     await(has(w, "commandbus_processes{process_type=\"Asking\",status=\"WAITING_FOR_REPLY\","

@@ -2,7 +2,6 @@
 #include "embed.h"
 
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_roles, .init = embed_open, .fini = embed_close);
 
@@ -48,8 +47,8 @@ Test(process_roles, one_instance_can_do_it_all)
 
     cb_uuid id = trip_start("Stay");
 
-    await_process(id, "COMPLETED");
-    expect_process(id, "Ritz 1", "state ->> 'hotel', state ->> 'steps'");
+    await_process("COMPLETED", id);
+    expect_process("Ritz 1", id, "state ->> 'hotel', state ->> 'steps'");
     expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
 }
 
@@ -62,11 +61,11 @@ Test(process_roles, commands_processes_and_replies_may_be_three_instances)
                                        .worker.no_replies = true);
     cb_uuid id = trip_start("Stay");
     await_value("1", "SELECT count(*) FROM pgmq.q_fx__replies");
-    expect_process(id, "WAITING_FOR_ASYNC bookHotel", "status, current_wait");
+    expect_process("WAITING_FOR_ASYNC bookHotel", id, "status, current_wait");
 
     embed_start(PROCESSES(&Stay), .worker.no_commands = true, .worker.no_processes = true);
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     expect_value(
         bus.conn, "1",
         "SELECT count(DISTINCT worker) FROM commandbus.audit WHERE event_type = 'RECEIVED' "
@@ -85,14 +84,14 @@ Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* 
     moved.reply_queue = "other_replies";
     cb_worker *before = embed_start(PROCESSES(&first), ROUTES, .worker.no_commands = true);
     cb_uuid id = trip_start("Stay");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
     embed_free(before);
 
     embed_start(HANDLERS({ "Book", book }), .worker.no_processes = true, .worker.no_replies = true);
     await_value("1", "SELECT count(*) FROM pgmq.q_first_replies");
     embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_first_replies");
 }
 
@@ -120,7 +119,7 @@ Test(process_roles, an_instance_without_commands_leaves_them_alone)
     cb_uuid command = test_send_one(bus.db, .domain = "fx");
     cb_uuid id = trip_start("Stay");
 
-    await_process(id, "WAITING_FOR_ASYNC");
-    expect_row(command, "PENDING 0", "status, lease_no");
+    await_process("WAITING_FOR_ASYNC", id);
+    expect_command("PENDING 0", command, "status, lease_no");
     cr_expect(cb_worker_stop(w, 30));
 }

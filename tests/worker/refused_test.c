@@ -4,7 +4,6 @@
 
 #include "engine.h"
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(refused, .init = embed_open, .fini = embed_close);
 
@@ -109,7 +108,7 @@ Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
 
     cr_expect_eq(embed_told("claim.refused"), 1);
     bring_back("claim_processes");
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     await(is_ready(w));
 }
 
@@ -127,9 +126,9 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
 
     cr_expect_eq(embed_told("settle.refused"), 1);
     bring_back("settle");
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     await(is_ready(w));
-    expect_row(id, "1 1", "attempts, lease_no");
+    expect_command("1 1", id, "attempts, lease_no");
 }
 
 Test(refused, renewals_make_the_instance_unready_and_are_told_once)
@@ -147,7 +146,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
     bring_back("extend");
     await(is_ready(w));
     gate_open();
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 /* What it can work without does not make it unready, but is told, once. */
@@ -168,7 +167,7 @@ Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
     size_t told = embed_told("database.refused");
     cr_expect_leq(told, 3, "told %zu times", told);
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     bring_back("heartbeat");
     bring_back("sleep_announce");
     await(embed_told("database.accepts") == told);

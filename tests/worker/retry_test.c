@@ -63,11 +63,10 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
         expect_delay(id, attempts[i], seconds[i]);
         make_due();
     }
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
-    expect_row(id, "5 attempt 5 of 5, the last", "attempts, error_message");
-    expect_trail(bus.conn,
-                 "SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED FAILED RETRY_SCHEDULED RECEIVED "
+    expect_command("5 attempt 5 of 5, the last", id, "attempts, error_message");
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED RECEIVED FAILED RETRY_SCHEDULED RECEIVED "
                  "FAILED RETRY_SCHEDULED RECEIVED FAILED RETRY_SCHEDULED RECEIVED MOVED_TO_TSQ",
                  id);
 }
@@ -110,7 +109,7 @@ Test(retry, runs_again_by_itself_when_the_backoff_is_over)
     cb_uuid id = test_send_one(bus.db, .max_attempts = 2);
     embed_start(HANDLERS({ "Test", fail_always }), BACKOFF(1));
 
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     expect_value(bus.conn, "t",
                  "SELECT max(at) - min(at) >= interval '1 second' FROM commandbus.audit "
@@ -125,13 +124,13 @@ Test(retry, the_commands_own_max_attempts_decides_and_else_the_domains)
     cb_uuid none = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", fail_always }), .domain.max_attempts = 4);
 
-    await_status(own, "IN_TROUBLESHOOTING_QUEUE");
-    await_status(more, "IN_TROUBLESHOOTING_QUEUE");
-    await_status(none, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", own);
+    await_status("IN_TROUBLESHOOTING_QUEUE", more);
+    await_status("IN_TROUBLESHOOTING_QUEUE", none);
 
-    expect_row(own, "1 1", "attempts, max_attempts");
-    expect_row(more, "6 6", "attempts, max_attempts");
-    expect_row(none, "4 4", "attempts, max_attempts");
+    expect_command("1 1", own, "attempts, max_attempts");
+    expect_command("6 6", more, "attempts, max_attempts");
+    expect_command("4 4", none, "attempts, max_attempts");
     cr_expect_eq(gate_entered(), 11);
 }
 
@@ -140,9 +139,9 @@ Test(retry, there_are_three_attempts_when_nobody_says_otherwise)
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", fail_always }));
 
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
-    expect_row(id, "3 attempt 3 of 3, the last", "attempts, error_message");
+    expect_command("3 attempt 3 of 3, the last", id, "attempts, error_message");
 }
 
 /* A Retry-After counts when it is longer than the schedule. */
@@ -161,12 +160,12 @@ Test(retry, an_operators_retry_begins_with_attempt_one_again)
 {
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
     embed_start(HANDLERS({ "Test", fail_always }));
-    await_status(id, "IN_TROUBLESHOOTING_QUEUE");
+    await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     test_exec(bus.conn, "SELECT commandbus.tsq_retry('fx', command_id, 'mona', 'again') "
                         "FROM commandbus.command_metadata");
     await_value("2", "SELECT count(*) FROM commandbus.audit WHERE event_type = 'MOVED_TO_TSQ'");
 
-    expect_row(id, "1 2 attempt 1 of 1, the last", "attempts, lease_no, error_message");
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ OPERATOR_RETRY RECEIVED MOVED_TO_TSQ", id);
+    expect_command("1 2 attempt 1 of 1, the last", id, "attempts, lease_no, error_message");
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ OPERATOR_RETRY RECEIVED MOVED_TO_TSQ", id);
 }

@@ -41,7 +41,7 @@ Test(wake, a_send_wakes_it_at_once)
 
     for (int i = 0; i < 20; i++) {
         cb_uuid id = test_send_one(bus.db, .domain = "fx");
-        await_status(id, "COMPLETED");
+        await_status("COMPLETED", id);
     }
 }
 
@@ -59,8 +59,8 @@ Test(wake, a_retry_without_a_backoff_wakes_it_too)
 
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "3", "attempts");
+    await_status("COMPLETED", id);
+    expect_command("3", id, "attempts");
 }
 
 /* A sleeper row costs every sender a notification: a busy worker has none. */
@@ -107,7 +107,7 @@ Test(wake, polling_alone_finds_everything_and_announces_nobody)
 
     for (int i = 0; i < 5; i++) {
         cb_uuid id = test_send_one(bus.db, .domain = "fx");
-        await_status(id, "COMPLETED");
+        await_status("COMPLETED", id);
         expect_value(bus.conn, "0", sleepers);
     }
     cr_expect_eq(embed_told("listen.ready"), 0);
@@ -124,7 +124,7 @@ Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
     await(embed_told("listen.failed") > 0);
 
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 
     expect_value(bus.conn, "0", sleepers);
 }
@@ -151,7 +151,7 @@ Test(wake, what_is_delayed_is_found_when_it_is_due)
     await_value("1", sleepers);
 
     cb_uuid id = test_send_one(bus.db, .delay_seconds = 1);
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 
     expect_value(bus.conn, "t",
                  "SELECT at >= created_at + interval '1 s' FROM commandbus.audit JOIN "
