@@ -7,20 +7,6 @@
 
 TestSuite(fleet_limit_set, .init = bus_open, .fini = bus_close);
 
-static void set_limit(int limit)
-{
-    cb_error e = { 0 };
-
-    cr_assert(cb_fleet_limit_set(bus.db, "fx", limit, &e), "%s: %s", e.sqlstate, e.message);
-}
-
-static size_t claim_count(cb_db *db, int quantity)
-{
-    OWNED(cb_claim) claim = test_claim(db, "w", quantity, 60);
-
-    return cb_claim_count(claim);
-}
-
 static const char places[] = "SELECT count(*) FROM commandbus.fleet_lease";
 
 Test(fleet_limit_set, counts_what_is_in_progress_already) /* DESIGN 2, section 8.2 */
@@ -30,17 +16,17 @@ Test(fleet_limit_set, counts_what_is_in_progress_already) /* DESIGN 2, section 8
     cr_assert_eq(cb_claim_count(held), 3);
     expect_value(bus.conn, "0", places);
 
-    set_limit(4);
+    test_fleet_limit(4, 0);
 
     expect_value(
         bus.conn, "3 t",
         "SELECT count(*) || ' ' || left(bool_and(f.held_until = c.lease_until + "
         "make_interval(secs => c.timeout_seconds) AND f.worker = 'w')::text, 1) FROM "
         "commandbus.fleet_lease f JOIN commandbus.command_metadata c USING (command_id, lease_no)");
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(held, 0), CB_SUCCESS)));
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 */
@@ -49,19 +35,19 @@ Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 
     test_exec(bus.conn, "SELECT commandbus.keep_messages('fx')"); /* has looked through all once */
     OWNED(cb_claim) unread = test_claim(bus.db, "w", 1, 60);
     test_exec(bus.conn, "UPDATE pgmq.q_fx__commands SET read_ct = 0");
-    set_limit(4);
+    test_fleet_limit(4, 0);
     expect_value(bus.conn, "1", places);
-    set_limit(0);
+    test_fleet_limit(0, 0);
     OWNED(cb_claim) deleted = test_claim(bus.db, "w", 2, 60);
     test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands WHERE read_ct > 0");
 
-    set_limit(4);
+    test_fleet_limit(4, 0);
 
     expect_value(bus.conn, "3", places);
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(deleted, 0), CB_SUCCESS)));
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 /* A thread: it waits for the claim that is open, and begins anew if that takes longer than it may wait. */
@@ -99,7 +85,7 @@ Test(fleet_limit_set, counts_what_was_claimed_while_it_looked) /* section 8.2 */
 
     cr_expect(set);
     expect_value(bus.conn, "3", places);
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     PQfinish(other);
 }
 
@@ -130,14 +116,14 @@ Test(fleet_limit_set, below_what_is_in_progress_takes_nothing_back_and_gives_not
     test_fleet_limit(0, 10);
     OWNED(cb_claim) held = test_claim(bus.db, "w", 3, 60);
 
-    set_limit(1);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(bus.db, 10), 0);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0);
     for (size_t i = 0; i < 3; i++) {
-        cr_expect_eq(claim_count(bus.db, 10), 0, "with %zu still held", 3 - i);
+        cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0, "with %zu still held", 3 - i);
         test_settle_one(bus.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS));
     }
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, to_none_and_back_leaves_no_place_taken) /* section 8.2 */
@@ -145,17 +131,17 @@ Test(fleet_limit_set, to_none_and_back_leaves_no_place_taken) /* section 8.2 */
     test_fleet_limit(2, 10);
     OWNED(cb_claim) held = test_claim(bus.db, "w", 2, 60);
 
-    set_limit(0);
+    test_fleet_limit(0, 0);
     expect_value(bus.conn, "0", places);
     for (size_t i = 0; i < 2; i++)
         expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w",
                                                    test_outcome(cb_claim_at(held, i), CB_SUCCESS)));
     OWNED(cb_claim) more = test_claim(bus.db, "w", 5, 60);
     cr_expect_eq(cb_claim_count(more), 5);
-    set_limit(6);
+    test_fleet_limit(6, 0);
 
     expect_value(bus.conn, "5", places);
-    cr_expect_eq(claim_count(bus.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, keeps_the_place_of_a_silent_holder_while_there_is_no_limit) /* DESIGN 2 */
@@ -167,10 +153,10 @@ Test(fleet_limit_set, keeps_the_place_of_a_silent_holder_while_there_is_no_limit
     timeout.still_running = true;
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", timeout));
 
-    set_limit(0);
-    set_limit(1);
+    test_fleet_limit(0, 0);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(bus.db, 10), 0, "its handler still runs");
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0, "its handler still runs");
 }
 
 /* A claim of fx that its client leaves open. */
@@ -187,7 +173,7 @@ Test(fleet_limit_set, again_to_the_same_waits_for_nobody) /* DESIGN 2: never wai
     test_fleet_limit(0, 3);
     OWNED(cb_db) impatient = test_bus_open_impatient(bus.conninfo);
     cb_error e = { 0 };
-    set_limit(2);
+    test_fleet_limit(2, 0);
     PGconn *idle = open_claim();
 
     cr_expect(cb_fleet_limit_set(impatient, "fx", 2, &e), "%s", e.message);
@@ -207,7 +193,7 @@ Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
     cr_expect(strstr(e.message, "'fx'") && strstr(e.hint, "doctor"), "%s %s", e.message, e.hint);
     expect_value(bus.conn, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
     test_exec(idle, "COMMIT");
-    set_limit(2);
+    test_fleet_limit(2, 0);
     expect_value(bus.conn, "1", places);
     PQfinish(idle);
 }
@@ -350,9 +336,9 @@ Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /*
 
     for (int round = 0; round < ROUNDS; round++) {
         long before = claimed;
-        set_limit(3 + round % 2 * 2);
+        test_fleet_limit(3 + round % 2 * 2, 0);
         watch_limit(3 + round % 2 * 2);
-        set_limit(round % 3 == 0 ? 0 : 20);
+        test_fleet_limit(round % 3 == 0 ? 0 : 20, 0);
         for (double end = test_clock() + patience_seconds;
              claimed < before + 20 && test_clock() < end;)
             free(test_value(bus.conn, "SELECT 1", NULL));
@@ -365,6 +351,6 @@ Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /*
     for (int i = 0; i < WORKERS; i++)
         cr_expect_eq(all[i].error.code, CB_OK, "%s %s", all[i].error.sqlstate,
                      all[i].error.message);
-    set_limit(3);
+    test_fleet_limit(3, 0);
     cr_expect_eq(leased(), 0);
 }

@@ -3,20 +3,13 @@
 
 TestSuite(fleet_limit, .init = bus_open, .fini = bus_close);
 
-static size_t claim_count(const char *worker, int quantity, double vt_seconds)
-{
-    OWNED(cb_claim) claim = test_claim(bus.db, worker, quantity, vt_seconds);
-
-    return cb_claim_count(claim);
-}
-
 Test(fleet_limit, bounds_claims_over_all_workers) /* section 8.2 */
 {
     test_fleet_limit(3, 10);
 
-    cr_expect_eq(claim_count("a", 2, 60), 2);
-    cr_expect_eq(claim_count("b", 10, 60), 1);
-    cr_expect_eq(claim_count("c", 10, 60), 0);
+    cr_expect_eq(test_claim_count(bus.db, "a", 2, 60), 2);
+    cr_expect_eq(test_claim_count(bus.db, "b", 10, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "c", 10, 60), 0);
 
     expect_value(
         bus.conn, "3 of a b",
@@ -42,11 +35,11 @@ Test(fleet_limit, capacity_returns_with_a_release) /* section 8.2 */
 {
     test_fleet_limit(2, 4);
     cb_error e = { 0 };
-    cr_assert_eq(claim_count("w", 10, 60), 2);
+    cr_assert_eq(test_claim_count(bus.db, "w", 10, 60), 2);
 
     cr_assert(cb_lease_release_unknown(bus.db, "fx", "w", NULL, 0, NULL, &e), "%s", e.message);
 
-    cr_expect_eq(claim_count("w", 10, 60), 2);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 2);
 }
 
 /* A holder that fell silent may still be calling: its place is free after lease + handler timeout. */
@@ -54,13 +47,13 @@ Test(fleet_limit, a_silent_holder_counts_until_its_lease_and_its_timeout_are_ove
 {
     test_fleet_limit(1, 0);
     test_send_one(bus.db, .timeout_seconds = 1);
-    cr_assert_eq(claim_count("silent", 1, 0.2), 1);
+    cr_assert_eq(test_claim_count(bus.db, "silent", 1, 0.2), 1);
     char *held_until = test_value(bus.conn, "SELECT held_until FROM commandbus.fleet_lease", NULL);
     expect_value(bus.conn, "00:00:01",
                  "SELECT held_until - lease_until FROM commandbus.fleet_lease "
                  "JOIN commandbus.command_metadata USING (command_id)");
     wait_until(bus.conn, "SELECT clock_timestamp() > lease_until FROM commandbus.command_metadata");
-    cr_expect_eq(claim_count("w", 1, 1), 0, "the lease alone has freed the place");
+    cr_expect_eq(test_claim_count(bus.db, "w", 1, 1), 0, "the lease alone has freed the place");
 
     OWNED(cb_claim) claim = test_claim_awaited(bus.db, "w", 1, 30);
 
@@ -104,7 +97,7 @@ Test(fleet_limit, a_late_holders_outcome_frees_its_own_place_not_its_heirs) /* s
                    test_settle_one(bus.db, "late", test_outcome(cb_claim_at(late, 0), CB_SUCCESS)));
 
     expect_value(bus.conn, "heir", "SELECT string_agg(worker, ' ') FROM commandbus.fleet_lease");
-    cr_expect_eq(claim_count("w", 10, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit, a_handler_past_its_timeout_keeps_its_place_until_it_returns) /* section 8.2 */
@@ -117,11 +110,11 @@ Test(fleet_limit, a_handler_past_its_timeout_keeps_its_place_until_it_returns) /
     item.retry_seconds = 60;
 
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
-    cr_expect_eq(claim_count("w", 1, 60), 0, "it still calls, and another calls too");
+    cr_expect_eq(test_claim_count(bus.db, "w", 1, 60), 0, "it still calls, and another calls too");
     expect_verdict(CB_ALREADY,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
 
-    cr_expect_eq(claim_count("w", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 1, 60), 1);
 }
 
 Test(fleet_limit, of_one_domain_does_not_bound_another) /* section 8.2 */
@@ -130,7 +123,7 @@ Test(fleet_limit, of_one_domain_does_not_bound_another) /* section 8.2 */
     OWNED(cb_receiver) risk = NULL;
     OWNED(cb_claim) claim = NULL;
     cb_error e = { 0 };
-    cr_assert_eq(claim_count("w", 10, 60), 1);
+    cr_assert_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     for (int i = 0; i < 3; i++)
         test_send_one(bus.db, .domain = "risk");
     cr_assert(cb_receiver_open("risk", &(cb_receive_options){ .worker = "w" }, &risk, &e));

@@ -5,20 +5,6 @@
 
 TestSuite(fleet_place, .init = bus_open, .fini = bus_close);
 
-static void set_limit(int limit)
-{
-    cb_error e = { 0 };
-
-    cr_assert(cb_fleet_limit_set(bus.db, "fx", limit, &e), "%s: %s", e.sqlstate, e.message);
-}
-
-static size_t claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds)
-{
-    OWNED(cb_claim) claim = test_claim(db, worker, quantity, vt_seconds);
-
-    return cb_claim_count(claim);
-}
-
 #define expect_places(conn, expected) \
     expect_value(conn, expected, "SELECT count(*) FROM commandbus.fleet_lease")
 
@@ -49,9 +35,10 @@ Test(fleet_place, stays_with_a_command_whose_outcome_was_busy) /* section 8.2 */
 
     expect_places(bus.conn, "1");
     test_exec(bus.conn, "COMMIT");
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 0, "two are in progress, the limit is one");
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 0,
+                 "two are in progress, the limit is one");
     expect_verdict(CB_SETTLED, settle_late(claim));
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 }
 
 Test(fleet_place, is_asked_for_again_when_a_late_outcome_meets_its_renewal) /* section 8.2 */
@@ -69,7 +56,7 @@ Test(fleet_place, is_asked_for_again_when_a_late_outcome_meets_its_renewal) /* s
     expect_verdict(CB_ALREADY, settle_late(claim));
 
     expect_places(bus.conn, "0");
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 }
 
 Test(fleet_place, comes_back_with_a_late_outcome_while_there_is_no_limit) /* section 8.2 */
@@ -78,11 +65,11 @@ Test(fleet_place, comes_back_with_a_late_outcome_while_there_is_no_limit) /* sec
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 60);
     time_out(claim);
 
-    set_limit(0);
+    test_fleet_limit(0, 0);
     expect_verdict(CB_ALREADY, settle_late(claim));
-    set_limit(1);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 }
 
 /* A handler's own code, chosen by a payload perhaps, says nothing about whether it runs. */
@@ -96,7 +83,7 @@ Test(fleet_place, comes_back_from_a_handler_that_calls_its_error_HANDLER_TIMEOUT
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", item));
 
     expect_places(bus.conn, "0");
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 }
 
 Test(fleet_place, is_not_lost_to_a_limit_that_could_not_be_taken_away) /* section 8.2 */
@@ -123,7 +110,7 @@ Test(fleet_place, is_not_lost_to_a_limit_that_could_not_be_taken_away) /* sectio
 
     expect_verdict(CB_SETTLED, verdict);
     expect_places(bus.conn, "1");
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
     PQfinish(setter);
     PQfinish(holder);
 }
@@ -147,15 +134,15 @@ Test(fleet_place, is_given_out_and_back_in_read_committed_only) /* DESIGN 2: in 
 Test(fleet_place, is_counted_for_a_command_whose_message_was_restored) /* section 8.2 */
 {
     test_fleet_limit(0, 1);
-    cr_assert_eq(claim_count(bus.db, "w", 1, 60), 1);
+    cr_assert_eq(test_claim_count(bus.db, "w", 1, 60), 1);
     test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands");
     test_exec(bus.conn, "SELECT commandbus.restore_messages('fx')");
     test_send(bus.db, 2, NULL);
 
-    set_limit(1);
+    test_fleet_limit(1, 0);
 
     expect_places(bus.conn, "1");
-    cr_expect_eq(claim_count(bus.db, "other", 2, 60), 0);
+    cr_expect_eq(test_claim_count(bus.db, "other", 2, 60), 0);
 }
 
 Test(fleet_place, is_counted_for_a_handler_past_its_timeout_when_a_limit_is_set) /* section 8.2 */
@@ -164,11 +151,11 @@ Test(fleet_place, is_counted_for_a_handler_past_its_timeout_when_a_limit_is_set)
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 60);
     time_out(claim);
 
-    set_limit(1);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 0, "its handler runs");
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 0, "its handler runs");
     expect_verdict(CB_ALREADY, settle_late(claim));
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 }
 
 Test(fleet_place, is_counted_for_a_silent_holder_when_a_limit_is_set) /* section 8.2 */
@@ -179,11 +166,11 @@ Test(fleet_place, is_counted_for_a_silent_holder_when_a_limit_is_set) /* section
     cr_assert_eq(cb_claim_count(heir), 1);
     test_send(bus.db, 2, NULL);
 
-    set_limit(2);
+    test_fleet_limit(2, 0);
 
     expect_value(bus.conn, "heir silent",
                  "SELECT string_agg(worker, ' ' ORDER BY worker) FROM commandbus.fleet_lease");
-    cr_expect_eq(claim_count(bus.db, "other", 2, 60), 0);
+    cr_expect_eq(test_claim_count(bus.db, "other", 2, 60), 0);
 }
 
 /* A domain for one; its holder fell silent, and its place has run out. */
@@ -200,7 +187,7 @@ static cb_claim *run_out(void)
 Test(fleet_place, that_ran_out_and_is_taken_makes_its_holders_lease_gone) /* section 8.2 */
 {
     OWNED(cb_claim) claim = run_out();
-    cr_assert_eq(claim_count(bus.db, "other", 1, 60), 1);
+    cr_assert_eq(test_claim_count(bus.db, "other", 1, 60), 1);
 
     cr_expect_eq(test_extend_one(bus.db, "w", test_lease(cb_claim_at(claim, 0)), 60),
                  CB_LEASE_GONE);
@@ -218,7 +205,7 @@ Test(fleet_place, that_ran_out_and_is_free_is_its_holders_again) /* section 8.2 
     cr_expect_eq(test_extend_one(bus.db, "w", test_lease(cb_claim_at(claim, 0)), 60),
                  CB_LEASE_EXTENDED);
 
-    cr_expect_eq(claim_count(bus.db, "other", 1, 60), 0);
+    cr_expect_eq(test_claim_count(bus.db, "other", 1, 60), 0);
 }
 
 Test(fleet_place, of_a_purged_command_does_not_stop_a_new_one_of_that_id) /* section 8.7 */
@@ -262,14 +249,14 @@ Test(fleet_place, is_free_after_a_release_that_met_a_new_limit) /* section 8.2 *
     pair p = { .dbs = { test_bus_open(bus.conninfo), test_bus_open(bus.conninfo) } };
 
     for (int round = 0; round < 60; round++) {
-        cr_assert_eq(claim_count(bus.db, "w", 40, 60), 40);
+        cr_assert_eq(test_claim_count(bus.db, "w", 40, 60), 40);
         parallel_run(2, release_or_limit, &p);
         cr_assert(p.fine[0] && p.fine[1], "%s %s", p.e[0].message, p.e[1].message);
         /* What was locked just then is released by the next call. */
         cb_error e = { 0 };
         cr_assert(cb_lease_release_unknown(bus.db, "fx", "w", NULL, 0, NULL, &e), "%s", e.message);
         expect_places(bus.conn, "0");
-        set_limit(0);
+        test_fleet_limit(0, 0);
     }
     cb_db_free(p.dbs[0]);
     cb_db_free(p.dbs[1]);
@@ -309,7 +296,7 @@ Test(fleet_place, of_a_limit_that_changes_is_renewed_without_a_deadlock) /* DESI
         crew_expect_fine(&c);
     }
 
-    set_limit(HELD + 1);
+    test_fleet_limit(HELD + 1, 0);
     expect_places(bus.conn, "60");
     expect_value(
         bus.conn, "0 deadlocks",

@@ -5,19 +5,7 @@
 
 #include <stdio.h>
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_api, .init = open_stage, .fini = close_stage);
+TestSuite(payment_api, .init = payer_open, .fini = payer_close);
 
 static const char *key_header(const cb_http_request *request, const char *name)
 {
@@ -42,7 +30,7 @@ static answered ask(cb_db *db, const char *path, const char *key, json_object *b
     cb_http_answer answer = { .status = 200 };
     cb_http_request request = { .body = body_adopted,
                                 .db = db,
-                                .types = s.kit.types,
+                                .types = payer.kit.types,
                                 .header = key_header,
                                 .arg = (void *)key };
     answered a = { 0 };
@@ -85,7 +73,7 @@ static const char *submit(const char *key, const char *day)
 Test(payment_api, who_asks_again_hears_how_the_payment_is)
 {
     cr_expect_str_eq(submit("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
-    payer_serve(&s, "risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
+    payer_serve("risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
 
     cr_expect_str_eq(submit("first", "2099-01-05"), "202 COMPENSATED");
 
@@ -209,7 +197,7 @@ Test(payment_api, a_payment_with_a_cut_off_is_the_same_unless_another_is_asked_f
 /* Its process was started without the API: it has no cut-off. */
 Test(payment_api, a_payment_without_a_cut_off_is_the_same_unless_one_is_asked_for)
 {
-    cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
+    cb_uuid id = payer_start("PaymentStep", "EUR", 0);
     expect_value(bus.conn, "t", "SELECT cutoff_at IS NULL FROM payments.payment");
 
     expect_draft("SAME", id, "NULL");

@@ -2,19 +2,7 @@
  * is at its end. */
 #include "payer.h"
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_crash, .init = open_stage, .fini = close_stage);
+TestSuite(payment_crash, .init = payer_open, .fini = payer_close);
 
 /* Who answers next: a domain's handler, or without one the network with this error. */
 typedef struct {
@@ -57,22 +45,22 @@ static const struct {
 /* True: the worker had died, and another one went on. */
 static bool go_on(void)
 {
-    stage_go(&s);
-    if (!s.kit.crashed)
+    stage_go(&payer);
+    if (!payer.kit.crashed)
         return false;
-    stage_restart(&s);
-    stage_go(&s);
-    stage_wait(&s, 6); /* an attempt that was lost is made again */
-    stage_go(&s);
+    stage_restart(&payer);
+    stage_go(&payer);
+    stage_wait(&payer, 6); /* an attempt that was lost is made again */
+    stage_go(&payer);
     return true;
 }
 
 static void take_turn(const turn *t, cb_uuid id)
 {
     if (t->domain)
-        stage_serve(&s, t->domain, CB_SUCCESS, t->result, NULL);
+        stage_serve(&payer, t->domain, CB_SUCCESS, t->result, NULL);
     else
-        stage_respond(&s, id, "L1", t->result);
+        stage_respond(&payer, id, "L1", t->result);
 }
 
 /* A row as the API leaves it, so that also a manager whose marks nobody makes has one. */
@@ -103,8 +91,8 @@ Test(payment_crash, is_survived_at_every_moment)
         int moment = 1;
 
         for (bool crashed = true; crashed; moment++) {
-            s.kit.durable = 0;
-            s.kit.crash_after = moment;
+            payer.kit.durable = 0;
+            payer.kit.crash_after = moment;
             cb_uuid id = begin(lives[l].type);
 
             crashed = go_on();
@@ -113,7 +101,7 @@ Test(payment_crash, is_survived_at_every_moment)
                 crashed = go_on() || crashed;
             }
 
-            expect_status(&s, lives[l].end, id);
+            expect_status(&payer, lives[l].end, id);
             expect_payment("CANCELLED", id);
             expect_value(bus.conn, lives[l].commands,
                          "SELECT count(*) || ' ' || count(DISTINCT command_type) FROM "

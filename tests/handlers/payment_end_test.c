@@ -3,19 +3,7 @@
 
 #include <stdio.h>
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_end, .init = open_stage, .fini = close_stage);
+TestSuite(payment_end, .init = payer_open, .fini = payer_close);
 
 /* The payment's row may be there already, by the API: the process takes it up. SIM.4 */
 Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
@@ -39,7 +27,7 @@ Test(payment_end, a_payment_goes_from_draft_to_approved_to_processing)
                                  "\"creditCurrency\": \"EUR\", \"valueDate\": \"2099-01-05\"}",
                                  &options, &id, &e),
         "%s", e.message);
-    stage_go(&s);
+    stage_go(&payer);
 
     expect_payment("PROCESSING", id);
     free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'APPROVED')", id.text, NULL));
@@ -80,9 +68,9 @@ Test(payment_end, past_its_deadline_before_the_first_step_it_is_cancelled)
     for (size_t i = 0; i < CB_COUNT(types); i++) {
         cb_uuid id = approved(types[i], "2001-01-01");
 
-        stage_go(&s);
+        stage_go(&payer);
 
-        expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
+        expect_status(&payer, "COMPENSATED DEADLINE_EXCEEDED", id);
         expect_payment("CANCELLED", id);
         expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
     }
@@ -95,20 +83,20 @@ Test(payment_end, canceled_after_its_first_step_failed_it_is_cancelled)
         for (size_t i = 0; i < 2; i++) {
             cb_uuid id = approved(types[i], NULL);
             refuse_to_begin();
-            stage_go(&s);
+            stage_go(&payer);
             test_exec(bus.conn, "ALTER FUNCTION payments.begun RENAME TO begin");
-            expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+            expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
             expect_payment("APPROVED", id);
 
-            payer_cancel(&s, id, undo);
+            payer_cancel(id, undo);
 
-            expect_status(&s, "CANCELED CANCELED", id);
+            expect_status(&payer, "CANCELED CANCELED", id);
             expect_payment("CANCELLED", id);
         }
         cb_uuid id = approved("PaymentManager", NULL);
-        stage_go(&s);
-        payer_serve(&s, "payments", "UpdatePaymentStatus", CB_PERMANENT, NULL, "EFFECT_FAILED");
-        payer_cancel(&s, id, undo);
+        stage_go(&payer);
+        payer_serve("payments", "UpdatePaymentStatus", CB_PERMANENT, NULL, "EFFECT_FAILED");
+        payer_cancel(id, undo);
         expect_payment("CANCELLED", id);
     }
 }
@@ -117,52 +105,52 @@ Test(payment_end, completed_by_an_operator_after_its_first_step_failed_it_is_com
 {
     cb_uuid id = approved("PaymentStep", NULL);
     refuse_to_begin();
-    stage_go(&s);
+    stage_go(&payer);
 
-    payer_complete(&s, id, NULL);
+    payer_complete(id, NULL);
 
     expect_payment("COMPLETE", id);
-    expect_state(&s, "COMPLETE", id, "status");
+    expect_state(&payer, "COMPLETE", id, "status");
 }
 
 /* Its last step said COMPLETE, but no worker came back to say so; whoever cancels it then has the last word. */
 Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
 {
-    cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
-    payer_serve(&s, "risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
+    cb_uuid id = payer_start("PaymentStep", "EUR", 0);
+    payer_serve("risk", "BookRisk", CB_PERMANENT, NULL, "PERM_ERROR");
     free(test_value(bus.conn, "SELECT payments.mark($1, $1, 'COMPLETE')", id.text, NULL));
     expect_payment("COMPLETE", id);
 
-    payer_cancel(&s, id, false);
+    payer_cancel(id, false);
 
     expect_payment("CANCELLED", id);
-    expect_state(&s, "CANCELLED", id, "status");
+    expect_state(&payer, "CANCELLED", id, "status");
 }
 
 /* Not even its state can be read: it is canceled all the same, and so is the payment. */
 Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
 {
-    cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
+    cb_uuid id = payer_start("PaymentStep", "EUR", 0);
     free(
         test_value(bus.conn,
                    "UPDATE commandbus.process SET initial_state = '{\"debitAmount\": []}', wake_at "
                    "= commandbus.now() WHERE process_id = $1 RETURNING 1",
                    id.text, NULL));
-    stage_go(&s);
-    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+    stage_go(&payer);
+    expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
-    payer_cancel(&s, id, false);
+    payer_cancel(id, false);
 
-    expect_status(&s, "CANCELED CANCELED", id);
+    expect_status(&payer, "CANCELED CANCELED", id);
     expect_payment("CANCELLED", id);
 }
 
 /* A step that was slow, and whose process ended meanwhile elsewhere, makes no payment that nobody pays. */
 Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
 {
-    cb_uuid id = stage_start_due(&s, "PaymentStep", facts, -1);
-    stage_go(&s);
-    expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
+    cb_uuid id = stage_start_due(&payer, "PaymentStep", facts, -1);
+    stage_go(&payer);
+    expect_status(&payer, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_payment("none", id);
 
     PGresult *late = PQexecParams(bus.conn,
@@ -178,7 +166,7 @@ Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
 /* … and while one does, its process does not end. */
 Test(payment_end, a_process_does_not_end_while_its_payment_is_taken_up)
 {
-    cb_uuid id = stage_start(&s, "PaymentStep", facts);
+    cb_uuid id = stage_start(&payer, "PaymentStep", facts);
     PGconn *slow = PQconnectdb(bus.conninfo);
     const char *value = id.text;
 
@@ -213,12 +201,12 @@ Test(payment_end, a_process_with_other_facts_does_not_take_the_payment_up)
 
     cr_assert(cb_process_request_start(bus.db, "PaymentStep", facts, &options, &id, &e), "%s",
               e.message);
-    stage_go(&s);
+    stage_go(&payer);
 
-    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+    expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_payment("DRAFT", id);
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
-    payer_cancel(&s, id, true);
+    payer_cancel(id, true);
     expect_payment("CANCELLED", id);
 }
 
@@ -231,30 +219,30 @@ Test(payment_end, a_payment_that_has_not_begun_is_not_taken_by_another_process)
     cb_error e;
 
     snprintf(state, sizeof state, "{\"paymentId\": \"%s\", %s", owner.text, facts + 1);
-    cb_uuid thief = payer_start_with(&s, "PaymentStep", state);
-    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
+    cb_uuid thief = payer_start_with("PaymentStep", state);
+    expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
     cr_assert(cb_process_request_start(bus.db, "PaymentStep", facts, &options, &owner, &e), "%s",
               e.message);
-    stage_go(&s);
+    stage_go(&payer);
 
     expect_payment("PROCESSING", owner);
-    expect_commands(&s, "risk/BookRisk PENDING", owner);
+    expect_commands(&payer, "risk/BookRisk PENDING", owner);
 }
 
 /* A payment belongs to one process, whatever another one was started with. */
 Test(payment_end, the_payment_of_another_process_is_not_touched)
 {
-    cb_uuid owner = payer_start(&s, "PaymentStep", "EUR", 0);
+    cb_uuid owner = payer_start("PaymentStep", "EUR", 0);
     char state[400];
 
     snprintf(state, sizeof state, "{\"paymentId\": \"%s\", %s", owner.text, facts + 1);
-    cb_uuid thief = payer_start_with(&s, "PaymentStep", state);
-    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
-    payer_complete(&s, thief, NULL);
+    cb_uuid thief = payer_start_with("PaymentStep", state);
+    expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", thief);
+    payer_complete(thief, NULL);
     snprintf(state, sizeof state, "{\"paymentId\": \"%s\"}", owner.text);
-    cb_uuid no_payment = payer_start_with(&s, "PaymentWorkflow", state);
-    expect_status(&s, "COMPENSATED INVALID_PAYMENT", no_payment);
+    cb_uuid no_payment = payer_start_with("PaymentWorkflow", state);
+    expect_status(&payer, "COMPENSATED INVALID_PAYMENT", no_payment);
 
     expect_payment("PROCESSING", owner);
-    expect_commands(&s, "risk/BookRisk PENDING", owner);
+    expect_commands(&payer, "risk/BookRisk PENDING", owner);
 }

@@ -1,6 +1,7 @@
 /* The sample set, handler by handler and without a worker: how a team tests its own (see
  * handlers/README.md). */
 #include "expect.h"
+#include "wait.h"
 
 #include <commandbus/host.h>
 #include <commandbus/set.h>
@@ -116,32 +117,24 @@ static bool is_stopping(void *arg)
 
 static const cb_host host = { remaining_ms, NULL, is_lost, is_stopping };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 Test(sample, sleep_takes_as_long_as_told)
 {
-    int64_t began = now_ms();
+    int64_t began = test_clock_ms();
 
     expect_outcome("Sleep", "{\"ms\": 150}", "SUCCESS {\"slept_ms\":150}");
 
-    cr_expect_geq(now_ms() - began, 150);
+    cr_expect_geq(test_clock_ms() - began, 150);
 }
 
 Test(sample, sleep_ends_with_the_time_of_its_run)
 {
     cb_command c = command_of("Sleep", "{\"ms\": 60000}");
     fake_worker w = { .remaining_ms = 100 };
-    int64_t began = now_ms();
+    int64_t began = test_clock_ms();
 
     expect_run(&c, &host, &w, "TRANSIENT OUT_OF_TIME: the time of this run is up");
 
-    cr_expect_lt(now_ms() - began, 30000);
+    cr_expect_lt(test_clock_ms() - began, 30000);
 }
 
 Test(sample, sleep_ends_when_the_lease_is_lost)

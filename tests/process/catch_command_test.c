@@ -418,29 +418,13 @@ typedef enum {
     WAYS
 } way;
 
-static bool is_over(cb_uuid id)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
-static bool is_queued(const char *domain)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
 static void play_others(stage *s, way how)
 {
-    if (is_queued("risk"))
+    if (stage_is_queued("risk"))
         stage_serve(s, "risk", CB_SUCCESS, "{}", NULL);
-    else if (is_queued("fx") && how == BY_TIME)
+    else if (stage_is_queued("fx") && how == BY_TIME)
         stage_wait(s, 601);
-    else if (is_queued("fx"))
+    else if (stage_is_queued("fx"))
         stage_serve(s, "fx", how == BY_RULE ? CB_BUSINESS_RULE : CB_PERMANENT, NULL, "NO_RATE");
     test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
@@ -463,7 +447,7 @@ static bool dies_after(stage *s, int at, way how)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 30 && !is_over(id); i++) {
+    for (int i = 0; i < 30 && !stage_is_over(id); i++) {
         stage_go(s);
         crashed = crashed || s->kit.crashed;
         if (s->kit.crashed)
@@ -480,7 +464,7 @@ static bool dies_before(stage *s, int at, way how)
     cb_uuid id = stage_start(s, "Rates", "{}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 40 && !is_over(id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
             play_others(s, how);
     }

@@ -251,12 +251,7 @@ Test(catch, code_that_does_not_catch_it_any_more_does_not_take_it_for_a_success)
 
 /* ---- waits ---- */
 
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
-static bool take_approval(void *state, json_object *payload)
+static bool approve_and_say_so(void *state, json_object *payload)
 {
     (void)payload;
     ((tale *)state)->approved = true;
@@ -264,7 +259,7 @@ static bool take_approval(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "approval", take_approval } };
+static const cb_response responses[] = { { "approval", approve_and_say_so } };
 
 static cb_outcome remind(cb_context *ctx, void *state)
 {
@@ -282,14 +277,14 @@ static cb_flow asks(cb_process *p, void *state)
         char wait[20], step[20];
         snprintf(wait, sizeof wait, "wait-%d", i);
         snprintf(step, sizeof step, "remind-%d", i);
-        CB_DO(cb_wait(p, wait, is_approved, .timeout_ms = CB_MINUTES(10),
+        CB_DO(cb_wait(p, wait, tale_is_approved, .timeout_ms = CB_MINUTES(10),
                       .catch = CB_FAILURE_TIMEOUT));
         say_failure(p, t);
         if (!cb_failure(p))
             return CB_DONE;
         CB_DO(cb_step(p, step, remind, .local = true));
     }
-    CB_DO(cb_wait(p, "boss", is_approved, .timeout_ms = CB_HOURS(1)));
+    CB_DO(cb_wait(p, "boss", tale_is_approved, .timeout_ms = CB_HOURS(1)));
     return CB_DONE;
 }
 

@@ -1,19 +1,7 @@
 /* cb_version: the code changes, and every process goes the way of its time. STP.23. */
 #include "tale.h"
 
-static bool take_word(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "go", take_word } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "go", tale_approve } };
 
 static cb_outcome say_old(cb_context *ctx, void *state)
 {
@@ -39,7 +27,7 @@ static cb_flow evolving(cb_process *p, void *state)
 
     (void)state;
     if (waits_first)
-        CB_DO(cb_wait(p, "go first", is_approved, .timeout_ms = 0));
+        CB_DO(cb_wait(p, "go first", tale_is_approved, .timeout_ms = 0));
     if (changed) {
         version = cb_version(p, "wording", least, most);
         cr_expect_eq(cb_version(p, "wording", least, most), version, "asked twice, one answer");
@@ -50,7 +38,7 @@ static cb_flow evolving(cb_process *p, void *state)
     else
         CB_DO(cb_step(p, "say", say_old, .local = true));
     ((tale *)state)->approved = ((tale *)state)->approved && !waits_first;
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 

@@ -1,15 +1,5 @@
-/* Command steps, the way back: what a reply does. RL.2, RL.3. */
+/* Command steps, the way back: what a stage_reply does. RL.2, RL.3. */
 #include "tour.h"
-
-/* Puts a message into the reply queue, as a handler that is not ours might. */
-static void reply(cb_uuid process, cb_uuid command, const char *rest)
-{
-    free(test_value(
-        bus.conn,
-        "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', $1::text, "
-        "'correlation_id', $2::text) || $3::jsonb)",
-        command.text, process.text, rest, NULL));
-}
 
 static cb_uuid command_of(cb_uuid id)
 {
@@ -23,15 +13,6 @@ static cb_uuid command_of(cb_uuid id)
     cr_assert(cb_uuid_parse(text, &command));
     free(text);
     return command;
-}
-
-static void tsq(const char *call, const char *domain, cb_uuid command)
-{
-    char *sql = NULL;
-
-    cr_assert(asprintf(&sql, "SELECT commandbus.%s($1, $2::uuid, 'olga', 'reason')", call) > 0);
-    free(test_value(bus.conn, sql, domain, command.text, NULL));
-    free(sql);
 }
 
 Test(command_reply, success_is_recorded_and_execution_goes_on) /* RL.3 */
@@ -85,7 +66,7 @@ Test(command_reply, not_final_parks_naming_the_command_and_final_success_resumes
                  "WHERE process_id = $1",
                  id.text, command.text);
 
-    tsq("tsq_retry", "risk", command);
+    stage_tsq("tsq_retry", "risk", command);
     cr_expect_eq(stage_go(&s), 0); /* nothing to do until it has an answer */
     tour_book(&s, "risk");
     stage_go(&s);
@@ -120,7 +101,7 @@ Test(command_reply, a_command_canceled_by_an_operator_compensates) /* RL.3 */
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
-    tsq("tsq_cancel", "risk", command);
+    stage_tsq("tsq_cancel", "risk", command);
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED CANCELED", id);
@@ -136,10 +117,10 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
                                     "\"error_code\":\"BROKEN\",\"final\":false}";
     static const char final[] = "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7},\"final\":true}";
 
-    reply(first, command_of(first), not_final);
-    reply(first, command_of(first), final);
-    reply(second, command_of(second), final);
-    reply(second, command_of(second), not_final);
+    stage_reply(first, command_of(first), not_final);
+    stage_reply(first, command_of(first), final);
+    stage_reply(second, command_of(second), final);
+    stage_reply(second, command_of(second), not_final);
     stage_go(&s);
 
     expect_process("WAITING_FOR_ASYNC bookFx", first, "status || ' ' || current_wait");
@@ -155,9 +136,9 @@ Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, 
 
     tour_book(&s, "risk");
     stage_go(&s);
-    reply(id, command, "{\"outcome\":\"FAILED\",\"error_code\":\"BROKEN\",\"final\":false}");
-    reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":99}}");
-    reply(id, command, "{\"outcome\":\"CANCELED\",\"reason\":\"why not\"}");
+    stage_reply(id, command, "{\"outcome\":\"FAILED\",\"error_code\":\"BROKEN\",\"final\":false}");
+    stage_reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":99}}");
+    stage_reply(id, command, "{\"outcome\":\"CANCELED\",\"reason\":\"why not\"}");
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -175,10 +156,10 @@ Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
     for (char *c = capitals.text; *c; c++)
         *c = (char)(*c >= 'a' && *c <= 'f' ? *c - 32 : *c);
     cb_claim_free(stage_receive(&s, "risk"));
-    stage_wait(&s, 601); /* parked: the reply stays in the inbox for a while */
+    stage_wait(&s, 601); /* parked: the stage_reply stays in the inbox for a while */
     stage_go(&s);
     test_exec(bus.conn, "UPDATE commandbus.process SET error_code = 'PERMANENT_FAILURE'");
-    reply(id, capitals, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7}}");
+    stage_reply(id, capitals, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7}}");
     stage_go(&s);
     expect_told("0", id, "LATE_REPLY");
     tour_retry(id);
@@ -194,7 +175,7 @@ Test(command_reply, of_an_older_trouble_is_not_believed_after_a_retry) /* RL.3, 
     cb_uuid id = tour_at_risk(&s, "{}");
     cb_uuid command = stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
-    tsq("tsq_retry", "risk", command);
+    stage_tsq("tsq_retry", "risk", command);
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN AGAIN");
     stage_go(&s);
 
@@ -215,8 +196,8 @@ Test(command_reply,
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}"), first = command_of(id);
 
-    reply(id, first,
-          "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
+    stage_reply(id, first,
+                "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     tour_retry(id);
@@ -225,7 +206,7 @@ Test(command_reply,
     cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/2");
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_record(expected.text, id, "COMMAND", "bookRisk", "command_id::text");
-    reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":1}}"); /* not that one */
+    stage_reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":1}}"); /* not that one */
     stage_go(&s);
     expect_told("1", id, "LATE_REPLY");
     expect_process("bookRisk", id, "current_wait");

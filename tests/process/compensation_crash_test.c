@@ -15,14 +15,6 @@ static stage s;
 static const char *served_meanwhile; /* the domain to serve in the next response function */
 static bool dies;
 
-static bool is_queued(const char *domain)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 "
-                       "AND status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
 static void book_meanwhile(const char *function)
 {
     if (strcmp(function, "note") != 0 || !served_meanwhile)
@@ -43,7 +35,7 @@ static void serve(cb_uuid id, const char *domain, moment when)
         if (s.kit.crashed)
             stage_restart(&s);
     }
-    if (is_queued(domain))
+    if (stage_is_queued(domain))
         tour_book(&s, domain);
     if (when == TWICE)
         test_exec(bus.conn, "SELECT pgmq.send('payments__replies', message) "
@@ -69,9 +61,9 @@ static void drive(cb_uuid id, moment when)
             return;
         else if (has_status(id, "^WAITING_FOR_TSQ$"))
             tour_retry(id);
-        else if (is_queued("risk"))
+        else if (stage_is_queued("risk"))
             serve(id, "risk", when);
-        else if (is_queued("fx"))
+        else if (stage_is_queued("fx"))
             serve(id, "fx", when);
     }
     cr_assert_fail("it does not end");

@@ -1,39 +1,17 @@
 /* What cannot be read: that process is parked and says why, the others go on. */
 #include "tale.h"
 
-static bool take_go(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "go", take_go } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
-static int ran;
-
-static cb_outcome work(cb_context *ctx, void *state)
-{
-    (void)ctx;
-    ran++;
-    ((tale *)state)->count++;
-    return CB_SUCCESS;
-}
+static const cb_response responses[] = { { "go", tale_approve } };
 
 static cb_flow works(cb_process *p, void *state)
 {
     cb_uuid uuid;
 
     (void)state;
-    CB_DO(cb_step(p, "work", work, .local = true));
+    CB_DO(cb_step(p, "work", tale_count, .local = true));
     (void)cb_version(p, "change", 1, 1);
     CB_DO(cb_side_effect_uuid(p, "uuid", &uuid));
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 

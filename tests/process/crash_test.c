@@ -41,7 +41,7 @@ static char *make(void *arg)
     return asprintf(&text, "made %d", ++made) > 0 ? text : NULL;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool approve_and_say_go(void *state, json_object *payload)
 {
     (void)payload;
     ((tale *)state)->approved = true;
@@ -49,12 +49,7 @@ static bool take_go(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "go", take_go } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "go", approve_and_say_go } };
 
 static int max_attempts;
 
@@ -71,7 +66,7 @@ static cb_flow everything(cb_process *p, void *state)
     cb_text_set(&t->note, text);
     free(text);
     CB_DO(cb_step(p, "second", s2, .max_attempts = max_attempts));
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     CB_DO(cb_side_effect_uuid(p, "uuid", &uuid));
     if (t->count % 2)
         CB_DO(cb_step(p, "third", s3, .max_attempts = max_attempts));

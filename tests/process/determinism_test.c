@@ -2,29 +2,7 @@
  * the right code and a retry. */
 #include "tale.h"
 
-static bool take_word(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "go", take_word } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
-static int ran;
-
-static cb_outcome work(cb_context *ctx, void *state)
-{
-    (void)ctx;
-    ran++;
-    ((tale *)state)->count++;
-    return CB_SUCCESS;
-}
+static const cb_response responses[] = { { "go", tale_approve } };
 
 /* Which release of the code this is. */
 static enum {
@@ -43,7 +21,7 @@ static enum {
 
 static cb_flow step(cb_process *p, const char *name)
 {
-    return cb_step(p, name, work, .local = true);
+    return cb_step(p, name, tale_count, .local = true);
 }
 
 static cb_flow released(cb_process *p, void *state)
@@ -60,14 +38,14 @@ static cb_flow released(cb_process *p, void *state)
     if (release == ADDED)
         CB_DO(step(p, "added"));
     if (release == KIND)
-        CB_DO(cb_wait(p, "b", is_approved, .timeout_ms = 0));
+        CB_DO(cb_wait(p, "b", tale_is_approved, .timeout_ms = 0));
     else if (release != REMOVED)
         CB_DO(step(p, release == ORDER ? "a" : release == NAME ? "bb" : "b"));
     if (release == SIDE_EFFECT_KIND)
         CB_DO(cb_side_effect_time(p, "chance", &now));
     else
         CB_DO(cb_side_effect_uuid(p, "chance", &uuid));
-    CB_DO(cb_wait(p, release == WAIT_RENAMED ? "go now" : "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, release == WAIT_RENAMED ? "go now" : "go", tale_is_approved, .timeout_ms = 0));
     CB_DO(step(p, "c"));
     return CB_DONE;
 }
@@ -94,7 +72,7 @@ Test(determinism, code_that_went_another_way_is_parked_and_goes_on_when_it_is_ri
 
     for (int wrong = RIGHT + 1; wrong < RELEASES; wrong++) {
         release = RIGHT;
-        ran = 0;
+        tale_counted = 0;
         cb_uuid id = stage_start(&s, "Released", "{}");
         stage_go(&s);
         expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -111,14 +89,14 @@ Test(determinism, code_that_went_another_way_is_parked_and_goes_on_when_it_is_ri
                        "STEP a COMPLETED, STEP b COMPLETED, SIDE_EFFECT chance COMPLETED, WAIT go "
                        "WAITING",
                        id);
-        cr_expect_eq(ran, 2, "release %d ran something", wrong);
+        cr_expect_eq(tale_counted, 2, "release %d ran something", wrong);
 
         release = RIGHT;
         tale_retry(id);
         stage_go(&s);
         expect_status(&s, "COMPLETED", id);
         expect_state(&s, "3", id, "count");
-        cr_expect_eq(ran, 3);
+        cr_expect_eq(tale_counted, 3);
         free(before);
     }
     stage_close(&s);
@@ -140,7 +118,7 @@ Test(determinism, a_check_finds_the_same_before_anything_runs) /* DESIGN 4: --re
         if (!same)
             cr_expect(strstr(e.message, "NON_DETERMINISTIC"), "%s", e.message);
     }
-    cr_expect_eq(ran, 2);
+    cr_expect_eq(tale_counted, 2);
     stage_close(&s);
 }
 

@@ -69,16 +69,10 @@ static void try_again(stage *s)
     stage_go(s);
 }
 
-static void pass_deadline(stage *s)
-{
-    stage_wait(s, 61);
-    stage_go(s);
-}
-
 /* The deadline has passed: the process is not undone before a person has looked at the step. */
 static void expect_asked(stage *s, cb_uuid id)
 {
-    pass_deadline(s);
+    stage_pass(s, 61);
     expect_status(s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
     expect_message("the outcome of step 'book' is unknown: an attempt of it may have succeeded",
                    id);
@@ -97,7 +91,7 @@ Test(doubt, a_step_that_has_failed_for_certain_is_left_without_asking)
 
     try_again(&s);
     cr_expect_eq(ran, 2);
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_history(
@@ -203,7 +197,7 @@ Test(doubt, a_step_without_outside_effects_is_never_in_doubt)
     local = true;
     plays[0] = IS_LATE;
     cb_uuid id = start(&s);
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     stage_close(&s);
@@ -216,7 +210,7 @@ Test(doubt, an_operator_who_cancels_has_looked)
 
     plays[0] = IS_LATE;
     cb_uuid id = start(&s);
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
     cr_assert(cb_process_cancel(bus.db, id.text, "ann", "booked by nobody", true, &e), "%s",
               e.message);

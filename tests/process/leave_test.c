@@ -12,12 +12,6 @@ static stage open_due(cb_process_type *type, cb_deadline_action action, cb_uuid 
     return s;
 }
 
-static void pass_deadline(stage *s)
-{
-    stage_wait(s, 61);
-    stage_go(s);
-}
-
 static void settle(const cb_claim *claim, cb_outcome outcome)
 {
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), outcome);
@@ -38,7 +32,7 @@ Test(leave, a_queued_command_is_canceled_and_what_was_done_is_undone) /* STP.10 
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_commands(&s, "risk/BookRisk CANCELED", id);
@@ -56,7 +50,7 @@ Test(leave, a_success_after_the_decision_is_recorded_and_undone) /* STP.10, DESI
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
     settle(claim, CB_SUCCESS);
     stage_go(&s);
@@ -105,7 +99,7 @@ Test(leave, without_an_answer_a_person_is_asked) /* DESIGN 4 OUTCOME_UNKNOWN */
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 119);
     cr_expect_eq(stage_go(&s), 0);
     stage_wait(&s, 2);
@@ -131,7 +125,7 @@ Test(leave, a_retry_of_that_waits_once_more) /* STP.12 */
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 121);
     stage_go(&s);
 
@@ -153,7 +147,7 @@ Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LAT
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 121);
     stage_go(&s);
 
@@ -194,7 +188,7 @@ Test(leave, a_command_in_the_tsq_is_decided_there) /* DESIGN 4, STP.12 */
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
     settle(claim, CB_PERMANENT);
     stage_go(&s);
@@ -223,7 +217,7 @@ Test(leave, to_fail_also_waits_for_the_outcome) /* STP.10 FAIL */
     stage s = open_due(&type, CB_DEADLINE_FAIL, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
     settle(claim, CB_SUCCESS);
     stage_go(&s);
@@ -241,7 +235,7 @@ Test(leave, a_reply_that_came_with_the_deadline_is_not_lost) /* STP.10 */
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
 
     tour_book(&s, "risk");
-    pass_deadline(&s); /* both in one claim */
+    stage_pass(&s, 61); /* both in one claim */
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
 

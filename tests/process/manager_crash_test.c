@@ -3,22 +3,6 @@
 #include "dying.h"
 #include "order.h"
 
-static bool is_queued(const char *domain)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
-static bool is_over(cb_uuid id)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
 /* The handlers of all domains, and the one who approves; the same answer again does no harm. */
 static void play_others(stage *s, cb_uuid id, bool decline)
 {
@@ -27,7 +11,7 @@ static void play_others(stage *s, cb_uuid id, bool decline)
     cb_error e;
 
     for (size_t i = 0; i < CB_COUNT(domains); i++) {
-        if (!is_queued(domains[i]))
+        if (!stage_is_queued(domains[i]))
             continue;
         if (decline && i == 2)
             stage_serve(s, "payments", CB_BUSINESS_RULE, NULL, "NO_STOCK");
@@ -35,7 +19,7 @@ static void play_others(stage *s, cb_uuid id, bool decline)
             order_book(s, domains[i], 7);
     }
     cb_uuid response = cb_uuid_from_name(&id, "the one approval");
-    if (!is_over(id))
+    if (!stage_is_over(id))
         cr_assert(cb_process_respond(bus.db, id.text, "approval", "{\"ok\":true}", response.text,
                                      &accepted, &e));
 }
@@ -77,7 +61,7 @@ static bool dies_after(stage *s, int at, bool decline)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 30 && !is_over(id); i++) {
+    for (int i = 0; i < 30 && !stage_is_over(id); i++) {
         stage_go(s);
         if (s->kit.crashed) {
             crashed = true;
@@ -114,7 +98,7 @@ static bool dies_before(stage *s, int at, bool decline)
     cb_uuid id = stage_start(s, "Order", "{}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 40 && !is_over(id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (dying_step(&d) || d.dead)
             continue;
         play_others(s, id, decline);

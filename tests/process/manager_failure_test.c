@@ -286,36 +286,20 @@ Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_th
 
 /* ---- crashes ---- */
 
-static bool is_over(cb_uuid id)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
-static bool is_queued(const char *domain)
-{
-    return test_number(bus.conn,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
 /* The first charge fails for ever, the second is fine. */
 static void play_others(stage *s, cb_uuid id)
 {
-    if (is_queued("risk"))
+    if (stage_is_queued("risk"))
         order_book(s, "risk", 7);
-    if (is_queued("fx") &&
+    if (stage_is_queued("fx") &&
         test_number(bus.conn,
                     "SELECT count(*) FROM commandbus.command_metadata WHERE domain = 'fx' AND "
                     "correlation_id = $1",
                     id.text, NULL) == 1)
         stage_serve(s, "fx", CB_PERMANENT, NULL, "NO_MARKET");
-    else if (is_queued("fx"))
+    else if (stage_is_queued("fx"))
         order_book(s, "fx", 8);
-    if (is_queued("payments"))
+    if (stage_is_queued("payments"))
         order_book(s, "payments", 9);
     test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
@@ -338,7 +322,7 @@ static bool dies_before(stage *s, int at)
     cb_uuid id = stage_start(s, "Order", "{\"skip_approval\":true,\"repeat\":-10}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 60 && !is_over(id); i++) {
+    for (int i = 0; i < 60 && !stage_is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
             play_others(s, id);
     }
@@ -353,7 +337,7 @@ static bool dies_after(stage *s, int at)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 40 && !is_over(id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         stage_go(s);
         crashed = crashed || s->kit.crashed;
         if (s->kit.crashed)

@@ -1,24 +1,5 @@
-/* What a reply does to a manager. */
+/* What a stage_reply does to a manager. */
 #include "order.h"
-
-/* Puts a message into the reply queue, as a handler that is not ours might. */
-static void reply(cb_uuid process, cb_uuid command, const char *rest)
-{
-    free(test_value(
-        bus.conn,
-        "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', $1::text, "
-        "'correlation_id', $2::text) || $3::jsonb)",
-        command.text, process.text, rest, NULL));
-}
-
-static void tsq(const char *call, const char *domain, cb_uuid command)
-{
-    char *sql = NULL;
-
-    cr_assert(asprintf(&sql, "SELECT commandbus.%s($1, $2::uuid, 'olga', 'reason')", call) > 0);
-    free(test_value(bus.conn, sql, domain, command.text, NULL));
-    free(sql);
-}
 
 Test(manager_reply, duplicates_advance_once) /* PM.3: answered once */
 {
@@ -28,10 +9,10 @@ Test(manager_reply, duplicates_advance_once) /* PM.3: answered once */
 
     cb_uuid command = order_book(&s, "risk", 7);
     for (int i = 0; i < 3; i++) /* before it is claimed, and after it */
-        reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":70}}");
+        stage_reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":70}}");
     stage_go(&s);
-    reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":71}}");
-    reply(id, command, "{\"outcome\":\"FAILED\",\"final\":false}");
+    stage_reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":71}}");
+    stage_reply(id, command, "{\"outcome\":\"FAILED\",\"final\":false}");
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_REPLY", id);
@@ -54,7 +35,7 @@ Test(manager_reply, out_of_order_each_finds_the_step_that_sent_its_command) /* P
     stage_go(&s);
     order_book(&s, "risk", 7);
     stage_go(&s);
-    reply(id, second, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":66}}"); /* of the future */
+    stage_reply(id, second, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":66}}"); /* of the future */
     stage_go(&s);
     expect_process("charge", id, "current_wait");
     order_book(&s, "fx", 8);
@@ -62,7 +43,7 @@ Test(manager_reply, out_of_order_each_finds_the_step_that_sent_its_command) /* P
     order_book(&s, "payments", 20);
     stage_go(&s);
     expect_process("charge#2", id, "current_wait");
-    reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":55}}"); /* of the past */
+    stage_reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":55}}"); /* of the past */
     stage_go(&s);
 
     expect_process("charge#2", id, "current_wait");
@@ -84,8 +65,8 @@ Test(manager_reply, of_two_to_one_command_the_final_one_counts_whatever_their_or
         cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
         stage_go(&s);
         cb_uuid command = cb_uuid_derived(&id, "command/reserve/1");
-        reply(id, command, i ? not_final : final);
-        reply(id, command, i ? final : not_final);
+        stage_reply(id, command, i ? not_final : final);
+        stage_reply(id, command, i ? final : not_final);
         stage_go(&s);
         expect_process("WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
     }
@@ -103,7 +84,7 @@ Test(manager_reply, a_business_rule_undoes_completed_steps_in_reverse_one_at_a_t
     expect_commands(&s,
                     "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, payments/Ship FAILED, "
                     "fx/ReleaseFx PENDING",
-                    id); /* release waits for its reply */
+                    id); /* release waits for its stage_reply */
     expect_value(bus.conn, "{\"id\": 8, \"card\": \"4000-1234\"} 7 5",
                  "SELECT concat_ws(' ', data, max_attempts, timeout_seconds) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
@@ -166,7 +147,7 @@ Test(manager_reply, a_cancel_in_the_tsq_undoes_and_ends_only_when_all_is_undone)
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
 
-    tsq("tsq_cancel", "payments", ship);
+    stage_tsq("tsq_cancel", "payments", ship);
     stage_go(&s);
     expect_status(&s, "COMPENSATING CANCELED", id);
     order_book(&s, "fx", 80);
@@ -191,7 +172,7 @@ Test(manager_reply, a_command_retried_or_completed_by_an_operator_goes_on) /* PM
     cb_uuid command = stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", retried);
-    tsq("tsq_retry", "fx", command);
+    stage_tsq("tsq_retry", "fx", command);
     order_book(&s, "fx", 8);
     stage_go(&s);
     expect_process("ship", retried, "current_wait");
@@ -199,7 +180,7 @@ Test(manager_reply, a_command_retried_or_completed_by_an_operator_goes_on) /* PM
     cb_uuid completed = order_at_charge(&s);
     command = stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
-    tsq("tsq_complete", "fx", command); /* without a result */
+    stage_tsq("tsq_complete", "fx", command); /* without a result */
     stage_go(&s);
     expect_process("ship", completed, "current_wait");
     expect_state(&s, "0", completed, "fx_id");
@@ -212,8 +193,8 @@ Test(manager_reply, another_final_failure_waits_and_the_operators_decision_conti
     cb_uuid id = order_at_charge(&s), first = cb_uuid_derived(&id, "command/charge/1");
 
     cb_claim_free(stage_receive(&s, "fx"));
-    reply(id, first,
-          "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
+    stage_reply(id, first,
+                "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
@@ -254,7 +235,7 @@ Test(manager_reply, a_compensation_that_fails_waits_and_the_rest_with_it) /* PM.
     cb_uuid refund = stage_serve(&s, "fx", CB_PERMANENT, NULL, "CLOSED");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tsq("tsq_retry", "fx", refund);
+    stage_tsq("tsq_retry", "fx", refund);
     order_book(&s, "fx", 80);
     stage_go(&s);
     expect_status(&s, "COMPENSATING NO_STOCK", id);
@@ -313,7 +294,7 @@ Test(manager_reply, to_nobody_is_kept_for_a_while_then_archived_and_counted) /* 
     stage s = order_open(&order_type);
     cb_uuid stranger = cb_uuid_new();
 
-    reply(stranger, cb_uuid_new(), "{\"outcome\":\"SUCCESS\"}");
+    stage_reply(stranger, cb_uuid_new(), "{\"outcome\":\"SUCCESS\"}");
     stage_go(&s);
     expect_value(bus.conn, "1", "SELECT count(*) FROM pgmq.q_payments__replies");
     test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET enqueued_at = enqueued_at - "

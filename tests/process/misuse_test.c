@@ -1,5 +1,5 @@
 /* Calls that are out of order, and code that leaves what cannot be kept: refused with words that say what to
- * do, never half done. */
+ * do, tale_is_approved half done. */
 #include <pthread.h>
 
 #include "tale.h"
@@ -177,11 +177,6 @@ Test(misuse, a_name_is_there_once_and_not_too_long) /* STP.4 */
     stage_close(&s);
 }
 
-static bool never(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
 static cb_flow made_names(cb_process *p, void *state)
 {
     char name[20];
@@ -195,7 +190,7 @@ static cb_flow made_names(cb_process *p, void *state)
     snprintf(name, sizeof name, "time");
     CB_DO(cb_side_effect_time(p, name, &now));
     snprintf(name, sizeof name, "wait");
-    cb_flow flow = cb_wait(p, name, never, .timeout_ms = 1000);
+    cb_flow flow = cb_wait(p, name, tale_is_approved, .timeout_ms = 1000);
     memset(name, 'x', sizeof name);
     return flow;
 }
@@ -223,7 +218,7 @@ static cb_flow careless(cb_process *p, void *state)
     tale *t = state;
 
     (void)cb_step(p, "one", plain, .local = true);
-    (void)cb_wait(p, "wait", never, .timeout_ms = 0);
+    (void)cb_wait(p, "wait", tale_is_approved, .timeout_ms = 0);
     t->count = 50;
     cb_text_set(&t->note, "not yet");
     (void)cb_step(p, "two", plain, .local = true);
@@ -281,7 +276,7 @@ static cb_flow calling_wait(cb_process *p, void *state)
 {
     (void)state;
     kept = p;
-    CB_DO(cb_wait(p, "wait", twisted ? asks_and_calls : never, .timeout_ms = 60000));
+    CB_DO(cb_wait(p, "wait", twisted ? asks_and_calls : tale_is_approved, .timeout_ms = 60000));
     return CB_DONE;
 }
 

@@ -172,7 +172,7 @@ static void answer(stage *s, cb_uuid id, int number)
     stage_respond(s, id, "word", word);
 }
 
-static bool is_over(cb_uuid id)
+static bool is_completed(cb_uuid id)
 {
     char *status = test_value(
         bus.conn, "SELECT status FROM commandbus.process WHERE process_id = $1", id.text, NULL);
@@ -216,7 +216,7 @@ static void one_process(stage *s, unsigned *seed)
         plan[i] = test_random(seed, CALLS);
     cb_uuid id = stage_start(s, "Random", "{\"count\":4}");
 
-    for (int turn = 0; !is_over(id); turn++) {
+    for (int turn = 0; !is_completed(id); turn++) {
         cr_assert(turn < 500, "it never ends");
         if (answers < RESPONSES && test_random(seed, 3) == 0)
             answer(s, id, answers++);

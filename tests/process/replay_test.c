@@ -1,7 +1,7 @@
 /* Replay: what is recorded is not done again, and execute() sees what it saw then. */
 #include "tale.h"
 
-static bool take_word(void *state, json_object *payload)
+static bool take_word_and_count(void *state, json_object *payload)
 {
     json_object *word = NULL, *count = NULL;
     tale *t = state;
@@ -14,13 +14,8 @@ static bool take_word(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "word", take_word } };
+static const cb_response responses[] = { { "word", take_word_and_count } };
 #define RESPONSES .responses = responses, .n_responses = 1
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
 
 static bool is_twice(const void *state)
 {
@@ -75,7 +70,7 @@ static cb_flow of_every_kind(cb_process *p, void *state)
     snprintf(seen[i].json, sizeof seen[i].json, "%s", json_object_to_json_string(json));
     json_object_object_add(json, "mine", json_object_new_int(1)); /* of no effect on the record */
     json_object_put(json);
-    CB_DO(cb_wait(p, "wait", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "wait", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
@@ -154,9 +149,9 @@ static cb_flow typed(cb_process *p, void *state)
     cr_expect_str_eq(json_object_to_json_string_ext(t->extra, 0), "{\"list\":[1,2]}");
     CB_DO(cb_step(p, "second", second, .local = true));
     cr_expect_str_eq(json_object_to_json_string_ext(t->extra, 0), "{\"list\":[1,2,3]}");
-    CB_DO(cb_wait(p, "one", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "one", tale_is_approved, .timeout_ms = 0));
     t->approved = false;
-    CB_DO(cb_wait(p, "two", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "two", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
@@ -232,7 +227,7 @@ static cb_flow branching(cb_process *p, void *state)
     CB_DO(cb_wait(p, "twice", is_twice, .timeout_ms = 0));
     strcat(branches, t->count == 3 ? "3;" : "?;");
     t->count += 100;
-    CB_DO(cb_wait(p, "note", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "note", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 

@@ -12,7 +12,7 @@ static bool take_word(void *state, json_object *payload)
     return true;
 }
 
-static bool take_approval(void *state, json_object *payload)
+static bool take_word_and_approve(void *state, json_object *payload)
 {
     ((tale *)state)->approved = true;
     return take_word(state, payload);
@@ -35,15 +35,10 @@ static bool take_nan(void *state, json_object *payload)
 }
 
 static const cb_response responses[] = { { "word", take_word },
-                                         { "approve", take_approval },
+                                         { "approve", take_word_and_approve },
                                          { "refused", take_and_refuse },
                                          { "nan", take_nan } };
 #define RESPONSES .responses = responses, .n_responses = 4
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
 
 static int runs;
 static int fails;
@@ -64,7 +59,7 @@ static cb_flow works_and_waits(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "work", work, .max_attempts = 2, .retry_delay_ms = 60000));
-    CB_DO(cb_wait(p, "approval", is_approved, .timeout_ms = 3600000));
+    CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
     tale_say(state, "done");
     return CB_DONE;
 }

@@ -106,23 +106,12 @@ static bool take_note(void *state, json_object *payload)
     return true;
 }
 
-static bool take_approval(void *state, json_object *payload)
-{
-    (void)payload;
-    return ((tale *)state)->approved = true;
-}
-
-static const cb_response responses[] = { { "note", take_note }, { "approve", take_approval } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "note", take_note }, { "approve", tale_approve } };
 
 static cb_flow waits(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_wait(p, "approval", is_approved, .timeout_ms = 3600000));
+    CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
     return CB_DONE;
 }
 

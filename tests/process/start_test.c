@@ -21,26 +21,14 @@ static cb_outcome work(cb_context *ctx, void *state)
     return fails ? cb_permanent(ctx, "E", "no") : CB_SUCCESS;
 }
 
-static bool take_go(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "go", take_go } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "go", tale_approve } };
 
 static cb_flow works(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "before", work, .local = true));
     CB_DO(cb_step(p, "work", work, .max_attempts = 2, .timeout_ms = 120000));
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 

@@ -1,7 +1,7 @@
 /* Waits: until a condition on the state holds, or its first timeout has passed. */
 #include "tale.h"
 
-static bool take_approval(void *state, json_object *payload)
+static bool take_approver(void *state, json_object *payload)
 {
     tale *t = state;
     json_object *by = NULL;
@@ -18,11 +18,11 @@ static bool take_count(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "approve", take_approval }, { "count", take_count } };
+static const cb_response responses[] = { { "approve", take_approver }, { "count", take_count } };
 
 static int asked;
 
-static bool is_approved(const void *state)
+static bool ask_if_approved(const void *state)
 {
     asked++;
     return ((const tale *)state)->approved;
@@ -33,7 +33,7 @@ static int64_t timeout_ms = 60000;
 static cb_flow waits(cb_process *p, void *state)
 {
     tale_say(state, "began");
-    CB_DO(cb_wait(p, "approval", is_approved, .timeout_ms = timeout_ms));
+    CB_DO(cb_wait(p, "approval", ask_if_approved, .timeout_ms = timeout_ms));
     tale_say(state, "ended");
     return CB_DONE;
 }

@@ -63,6 +63,13 @@ cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seco
     return claim;
 }
 
+size_t test_claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds)
+{
+    OWNED(cb_claim) claim = test_claim(db, worker, quantity, vt_seconds);
+
+    return cb_claim_count(claim);
+}
+
 static void pause_between_looks(void)
 {
     nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
@@ -158,12 +165,4 @@ cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, do
 
     cr_assert(cb_lease_extend(db, worker, &lease, 1, vt_seconds, &e), "%s", e.message);
     return lease.state;
-}
-
-double test_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }

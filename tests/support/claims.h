@@ -24,6 +24,9 @@ void test_fleet_limit(int limit, size_t commands);
 /* Claims from domain fx. The caller frees it. */
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
+/* The same, and how many it got. */
+size_t test_claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds);
+
 /* Claims every few milliseconds until something comes, expired leases too; fails when nothing does. */
 cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
@@ -42,8 +45,5 @@ size_t test_run_all(cb_db *db, const char *worker, int quantity);
 /* The lease that goes with a claimed command. */
 cb_lease test_lease(const cb_command *command);
 cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, double vt_seconds);
-
-/* Seconds of a clock that only goes forward. */
-double test_clock(void);
 
 #endif

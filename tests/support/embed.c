@@ -30,6 +30,18 @@ static struct {
     size_t n;
 } told = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
+cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    return CB_SUCCESS;
+}
+
+cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    gate_pass();
+    return succeed(ctx, command, result);
+}
+
 void embed_open(void)
 {
     bus_open();
@@ -164,4 +176,15 @@ void embed_free(cb_worker *w)
             workers[i] = NULL;
     }
     cb_worker_free(w);
+}
+
+bool embed_shows(cb_worker *w, const char *text)
+{
+    char *metrics = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_worker_metrics(w, &metrics, &e), "%s", e.message);
+    bool found = strstr(metrics, text) != NULL;
+    free(metrics);
+    return found;
 }

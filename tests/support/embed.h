@@ -60,12 +60,18 @@ void embed_free(cb_worker *w);
 /* A set of these handlers, which lives until embed_close. */
 const cb_module *embed_set(const char *name, const cb_handler *handlers, size_t n);
 
+/* Handlers: one that succeeds at once, and one that passes the gate first. */
+cb_handler_fn succeed, wait_at_gate;
+
 /* ---- what the workers told ---- */
 
 /* How many events of that name there were so far. */
 size_t embed_told(const char *name);
 /* The error code of the last event of that name, "" for none. Static storage. */
 const char *embed_told_code(const char *name);
+
+/* Whether its metrics have this text. */
+bool embed_shows(cb_worker *w, const char *text);
 
 /* ---- waiting ---- */
 

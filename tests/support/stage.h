@@ -29,11 +29,23 @@ int stage_go(stage *s);
 void stage_restart(stage *s);
 void stage_wait(stage *s, double seconds);
 
+/* Waits, then goes on. */
+void stage_pass(stage *s, double seconds);
+
+/* Whether a process has ended, and whether a command of this domain waits to be served. */
+bool stage_is_over(cb_uuid id);
+bool stage_is_queued(const char *domain);
+
 /* code: the error of anything but a success. Returns the command's id. */
 cb_uuid stage_serve(stage *s, const char *domain, cb_outcome outcome, const char *result,
                     const char *code);
 /* The caller frees it. */
 cb_claim *stage_receive(stage *s, const char *domain);
+
+/* A reply as the test writes it: ids, and the members of the object `rest`. */
+void stage_reply(cb_uuid process, cb_uuid command, const char *rest);
+/* An operator calls commandbus.tsq_retry, tsq_cancel or tsq_complete for a command. */
+void stage_tsq(const char *call, const char *domain, cb_uuid command);
 
 void stage_respond(stage *s, cb_uuid id, const char *name, const char *payload);
 

@@ -218,7 +218,7 @@ static void rest(play *p)
     cr_assert_fail("seed %u: it never comes to rest", p->first_seed);
 }
 
-static bool is_over(void)
+static bool all_over(void)
 {
     return test_number(
                bus.conn,
@@ -262,7 +262,7 @@ static void bring_to_an_end(play *p)
     for (int i = 0; i < 300; i++) {
         rest(p);
         check_timers(p);
-        if (is_over())
+        if (all_over())
             return;
         for (int j = 0; j < 4; j++)
             decide(p);

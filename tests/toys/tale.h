@@ -31,33 +31,22 @@ CB_FIELDS(tale_fields, tale, CB_FIELD(tale, count, CB_INT), CB_FIELD(tale, trail
     }
 
 /* A stage for one type. */
-static inline stage tale_open(const cb_process_type *type)
-{
-    return stage_open(&type, 1, NULL, 0);
-}
-
+stage tale_open(const cb_process_type *type);
 /* The same processes, other code. */
-static inline void tale_release(stage *s, const cb_process_type *type)
-{
-    stage_release(s, &type, 1, NULL, 0);
-}
+void tale_release(stage *s, const cb_process_type *type);
 
 /* Adds a word to the trail. */
-static inline void tale_say(tale *t, const char *word)
-{
-    char *longer = NULL;
+void tale_say(tale *t, const char *word);
 
-    cr_assert(asprintf(&longer, "%s%s%s", t->trail ? t->trail : "", t->trail ? " " : "", word) > 0);
-    free(t->trail);
-    t->trail = longer;
-}
+/* A step that adds one to the count, and how often it really ran. */
+cb_outcome tale_count(cb_context *ctx, void *state);
+extern int tale_counted;
+
+/* A response that approves, and the condition that it is approved. */
+bool tale_approve(void *state, json_object *payload);
+bool tale_is_approved(const void *state);
 
 /* Somebody takes the process out of the troubleshooting queue. */
-static inline void tale_retry(cb_uuid id)
-{
-    cb_error e;
-
-    cr_assert(cb_process_retry(bus.db, id.text, "ann", "mended", NULL, &e), "%s", e.message);
-}
+void tale_retry(cb_uuid id);
 
 #endif

@@ -127,7 +127,7 @@ static bool take_note(void *state, json_object *payload)
     return true;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool tour_take_go(void *state, json_object *payload)
 {
     (void)payload;
     ((tour *)state)->gone = true;
@@ -146,7 +146,7 @@ static void on_canceled(cb_process *p, void *state)
     add(state, "canceled");
 }
 
-static const cb_response responses[] = { { "note", take_note }, { "go", take_go } };
+static const cb_response responses[] = { { "note", take_note }, { "go", tour_take_go } };
 
 const cb_process_type tour_type = { .name = "Tour",
                                     .domain = "payments",

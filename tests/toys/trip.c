@@ -24,7 +24,7 @@ cb_outcome trip_step_at_gate(cb_context *ctx, void *state)
     return trip_step(ctx, state);
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool trip_take_go(void *state, json_object *payload)
 {
     trip *t = state;
 
@@ -33,7 +33,7 @@ static bool take_go(void *state, json_object *payload)
     return true;
 }
 
-const cb_response trip_responses[1] = { { "go", take_go } };
+const cb_response trip_responses[1] = { { "go", trip_take_go } };
 
 bool trip_may_go(const void *state)
 {

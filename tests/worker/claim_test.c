@@ -6,13 +6,6 @@
 
 TestSuite(claim, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define in_progress "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'"
 #define completed   "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'"
 

@@ -7,13 +7,6 @@
 
 TestSuite(embed, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 /* Not those of the server itself: autovacuum comes when it likes. */
 #define connections                                                             \
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " \

@@ -5,13 +5,6 @@
 
 TestSuite(fleet_metrics, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 static cb_outcome give_up(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)command, (void)result;
@@ -26,17 +19,6 @@ static cb_worker *often(cb_worker *w)
     return w;
 }
 
-static bool has(cb_worker *w, const char *line)
-{
-    char *text = NULL;
-    cb_error e = { 0 };
-
-    cr_assert(cb_worker_metrics(w, &text, &e), "%s", e.message);
-    bool found = strstr(text, line) != NULL;
-    free(text);
-    return found;
-}
-
 Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
 {
     test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
@@ -45,10 +27,10 @@ Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
 
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
-    await(has(w, "commandbus_fleet_instances{domain=\"fx\"} 1\n"));
-    await(has(w, "commandbus_fleet_instances{domain=\"risk\"} 0\n"));
-    await(has(w, "commandbus_fleet_oldest_due_seconds{domain=\"risk\"} 72"));
-    cr_expect(has(w, "commandbus_fleet_oldest_due_seconds{domain=\"fx\"} 0.000000\n"));
+    await(embed_shows(w, "commandbus_fleet_instances{domain=\"fx\"} 1\n"));
+    await(embed_shows(w, "commandbus_fleet_instances{domain=\"risk\"} 0\n"));
+    await(embed_shows(w, "commandbus_fleet_oldest_due_seconds{domain=\"risk\"} 72"));
+    cr_expect(embed_shows(w, "commandbus_fleet_oldest_due_seconds{domain=\"fx\"} 0.000000\n"));
 }
 
 /* STP.16: when those who run processes are gone, who runs none is left to tell. */
@@ -60,8 +42,8 @@ Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
 
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
-    await(has(w, "commandbus_processes{process_type=\"Report\",status=\"PENDING\""));
-    cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Report\""));
+    await(embed_shows(w, "commandbus_processes{process_type=\"Report\",status=\"PENDING\""));
+    cr_expect(embed_shows(w, "commandbus_process_oldest_due_seconds{process_type=\"Report\""));
 }
 
 Test(fleet_metrics, an_instance_without_slots_or_heartbeat_serves_nobody)
@@ -86,16 +68,16 @@ Test(fleet_metrics, leases_are_told_beside_their_limit)
         often(embed_worker(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 4,
                            .domain.fleet_limit = &limit)));
 
-    await(has(w, "commandbus_fleet_limit{domain=\"fx\"} 2\n"));
-    await(has(w, "commandbus_fleet_leases{domain=\"fx\"} 2\n"));
+    await(embed_shows(w, "commandbus_fleet_limit{domain=\"fx\"} 2\n"));
+    await(embed_shows(w, "commandbus_fleet_leases{domain=\"fx\"} 2\n"));
 }
 
 Test(fleet_metrics, commands_in_the_troubleshooting_queue_are_counted)
 {
     cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", give_up }))));
-    await(has(w, "commandbus_tsq_commands{domain=\"fx\"} 0\n"));
+    await(embed_shows(w, "commandbus_tsq_commands{domain=\"fx\"} 0\n"));
 
     test_send(bus.db, 3, NULL);
 
-    await(has(w, "commandbus_tsq_commands{domain=\"fx\"} 3\n"));
+    await(embed_shows(w, "commandbus_tsq_commands{domain=\"fx\"} 3\n"));
 }

@@ -7,13 +7,6 @@
 
 TestSuite(heartbeat, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define says(path) "SELECT details #>> '{" path "}' FROM commandbus.worker"
 
 static cb_worker *often(cb_worker *w)

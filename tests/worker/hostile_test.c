@@ -8,18 +8,11 @@
 
 TestSuite(hostile, .init = embed_open, .fini = embed_close);
 
-static cb_outcome at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 /* Section 8.7: the longest timeout that send takes makes the longest lease that extend takes. */
 Test(hostile, a_command_with_the_longest_timeout_keeps_nobody_from_its_lease)
 {
     cb_uuid longest = test_send_one(bus.db, .timeout_seconds = 86400);
-    embed_start(HANDLERS({ "Test", at_gate }), .domain.concurrent_messages = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 1);
 
     await_status("COMPLETED", longest);
 }
@@ -28,12 +21,12 @@ Test(hostile, a_command_with_the_longest_timeout_keeps_nobody_from_its_lease)
  * the others with it. */
 Test(hostile, a_domain_that_is_gone_does_not_cost_another_one_its_leases)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
 
     gate_close();
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 9, .max_attempts = 1);
     test_send_one(bus.db, .domain = "doomed", .timeout_seconds = 9);
     await(gate_waiting() == 2);
@@ -65,11 +58,11 @@ static void cut_connections(void)
  * be answered, the others are claimed as before: these are more than one a second would get done. */
 Test(hostile, a_domain_whose_queue_is_gone_does_not_slow_down_another_one)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
 
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1,
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1,
                 .domain.concurrent_messages = 1);
     free(test_value(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
     cut_connections();
@@ -83,10 +76,10 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_slow_down_another_one)
 /* Section 8.1: messages are put back for every domain that has a queue. */
 Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_messages)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "fx", .sets = &set, .n_sets = 1 };
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .domain.domain = "doomed",
+    cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }), .domain.domain = "doomed",
                                 .more = &other, .n_more = 1);
 
     w->chore_seconds[CHORE_MESSAGES] = 0.5;
@@ -114,7 +107,7 @@ Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
     take_settle_away();
@@ -199,7 +192,7 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
 {
     const int limit = 2;
     gate_close();
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .domain.fleet_limit = &limit,
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.fleet_limit = &limit,
                                .domain.concurrent_messages = 1, .domain.prefetch = 1,
                                .domain.visibility_timeout_seconds = 1);
     test_send_one(bus.db, .timeout_seconds = 30);
@@ -229,7 +222,7 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
 /* Section 8.1: none loops, also when every command has a type of its own. */
 Test(hostile, made_up_types_end_however_many_there_are)
 {
-    embed_start(HANDLERS({ "Test", at_gate }), .worker.unknown_type_grace_seconds = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .worker.unknown_type_grace_seconds = 1);
 
     free(test_value(bus.conn,
                     "SELECT count(commandbus.send('fx', 'Made-up-' || n)) FROM "
@@ -307,7 +300,7 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_
 {
     PGconn *vanished = claim_and_vanish();
 
-    embed_start(HANDLERS({ "Test", at_gate }));
+    embed_start(HANDLERS({ "Test", wait_at_gate }));
     await_value("30 1", "SELECT concat_ws(' ', count(*), max(lease_no)) FROM "
                         "commandbus.command_metadata WHERE status = 'COMPLETED'");
     PQfinish(vanished);
@@ -316,12 +309,12 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_
 /* Section 8.7 */
 Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_other_domains)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "risk", .sets = &set, .n_sets = 1 };
     PGconn *vanished = claim_and_vanish();
 
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
     for (int i = 0; i < 5; i++) {
         cb_uuid id = test_send_one(bus.db, .domain = "risk");
         await_status("COMPLETED", id);
@@ -341,7 +334,7 @@ Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
     pthread_t freeing;
     gate_close();
     test_send(bus.db, 5, NULL);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 5);
     cr_assert_eq(pthread_create(&freeing, NULL, free_it, w), 0);
     await(!cb_worker_is_running(w));
@@ -384,8 +377,9 @@ static void stop_when_stuck(const cb_event *event, void *arg)
 Test(hostile, a_worker_can_be_stopped_by_who_hears_that_a_handler_is_stuck)
 {
     gate_close();
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .worker.kill_grace_seconds = 0.1,
-                                .worker.on_event = stop_when_stuck);
+    cb_worker *w =
+        embed_worker(HANDLERS({ "Test", wait_at_gate }), .worker.kill_grace_seconds = 0.1,
+                     .worker.on_event = stop_when_stuck);
     atomic_store(&stops, w);
     embed_started(w);
 

@@ -7,12 +7,6 @@
 
 TestSuite(housekeeping, .init = embed_open, .fini = embed_close);
 
-static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
-}
-
 /* Starts a worker that keeps house several times a second. */
 #define keeper(...) embed_started(soon(embed_worker(HANDLERS({ "Test", succeed }), __VA_ARGS__)))
 

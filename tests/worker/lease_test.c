@@ -22,13 +22,6 @@ static cb_outcome work_on(cb_context *ctx, const cb_command *command, json_objec
     return CB_SUCCESS;
 }
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 /* Somebody else with free hands who would take whatever is not kept, for so many seconds. */
 static void rival_finds_nothing_for(double seconds)
 {

@@ -3,12 +3,6 @@
 
 TestSuite(open, .init = embed_open, .fini = embed_close);
 
-static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
-}
-
 static const cb_handler handlers[] = { { "Test", succeed } };
 static const cb_module set = {
     .abi = CB_MODULE_ABI, .name = "one", .handlers = handlers, .n_handlers = 1

@@ -3,13 +3,6 @@
 
 TestSuite(poison, .init = embed_open, .fini = embed_close);
 
-static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define good     "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'"
 #define archived "SELECT count(*) FROM commandbus.audit WHERE event_type = 'POISON_ARCHIVED'"
 
@@ -42,7 +35,8 @@ Test(poison, of_every_kind_is_archived_audited_and_counted_and_the_others_of_its
                         "ORDER BY msg_id LIMIT 1");
     test_send(bus.db, CB_COUNT(after), after);
 
-    cb_worker *w = embed_start(HANDLERS({ "Test", pass_gate }), .domain.concurrent_messages = 40);
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 40);
     await_value("10", good);
     await_value("9", archived);
 
@@ -58,7 +52,7 @@ Test(poison, of_every_kind_is_archived_audited_and_counted_and_the_others_of_its
 Test(poison, that_names_a_finished_command_does_not_run_it_again)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
-    embed_start(HANDLERS({ "Test", pass_gate }));
+    embed_start(HANDLERS({ "Test", wait_at_gate }));
     await_status("COMPLETED", id);
 
     test_exec(bus.conn,
@@ -79,7 +73,7 @@ Test(poison, in_masses_does_not_keep_the_good_ones_waiting)
                         "FROM generate_series(1, 300)");
     test_send(bus.db, 10, NULL);
 
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.concurrent_messages = 4);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 4);
 
     await_value("10", good);
     await_value("300", archived);

@@ -32,17 +32,6 @@ static cb_worker *often(cb_worker *w)
     return w;
 }
 
-static bool has(cb_worker *w, const char *line)
-{
-    char *text = NULL;
-    cb_error e = { 0 };
-
-    cr_assert(cb_worker_metrics(w, &text, &e), "%s", e.message);
-    bool found = strstr(text, line) != NULL;
-    free(text);
-    return found;
-}
-
 #define of_type "{domain=\"fx\",process_type=\"Drive\""
 
 Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
@@ -50,22 +39,24 @@ Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
     cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Drive))));
     cb_uuid id = trip_start("Drive");
     await_process("WAITING_FOR_ASYNC", id);
-    await(has(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
-                 "error_code=\"\"} 1\n"));
+    await(embed_shows(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
+                         "error_code=\"\"} 1\n"));
 
     test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
     await_process("WAITING_FOR_TSQ", id);
 
     await(cb_worker_in_flight(w, NULL) == 0);
-    cr_expect(has(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_ASYNC\"} 1\n"));
-    cr_expect(has(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_TSQ\"} 1\n"));
-    cr_expect(has(w, "commandbus_process_run_duration_seconds_count" of_type "} 2\n"));
-    cr_expect(has(w, "commandbus_processes_claimed_total{domain=\"fx\"} 2\n"));
-    cr_expect(has(w, "commandbus_process_steps_total{domain=\"fx\"} 2\n"));
-    cr_expect(has(w, "commandbus_process_checkpoints_total{domain=\"fx\"} 1\n"));
-    cr_expect(has(w, "commandbus_process_settles_total{domain=\"fx\"} 2\n"));
-    cr_expect(has(w, "commandbus_process_timer_lag_seconds_count{domain=\"fx\"} 2\n"));
-    await(has(w, "status=\"WAITING_FOR_TSQ\",error_code=\"PERMANENT_FAILURE\"} 1\n"));
+    cr_expect(embed_shows(w, "commandbus_process_runs_total" of_type
+                             ",status=\"WAITING_FOR_ASYNC\"} 1\n"));
+    cr_expect(
+        embed_shows(w, "commandbus_process_runs_total" of_type ",status=\"WAITING_FOR_TSQ\"} 1\n"));
+    cr_expect(embed_shows(w, "commandbus_process_run_duration_seconds_count" of_type "} 2\n"));
+    cr_expect(embed_shows(w, "commandbus_processes_claimed_total{domain=\"fx\"} 2\n"));
+    cr_expect(embed_shows(w, "commandbus_process_steps_total{domain=\"fx\"} 2\n"));
+    cr_expect(embed_shows(w, "commandbus_process_checkpoints_total{domain=\"fx\"} 1\n"));
+    cr_expect(embed_shows(w, "commandbus_process_settles_total{domain=\"fx\"} 2\n"));
+    cr_expect(embed_shows(w, "commandbus_process_timer_lag_seconds_count{domain=\"fx\"} 2\n"));
+    await(embed_shows(w, "status=\"WAITING_FOR_TSQ\",error_code=\"PERMANENT_FAILURE\"} 1\n"));
 }
 
 Test(process_metrics, tell_how_long_a_process_has_been_due)
@@ -78,8 +69,8 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
 
     cr_assert(process_figures_take(w, bus.db, &e), "%s", e.message);
 
-    cr_expect(has(w, "commandbus_process_oldest_due_seconds{process_type=\"Drive\","
-                     "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
+    cr_expect(embed_shows(w, "commandbus_process_oldest_due_seconds{process_type=\"Drive\","
+                             "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
 }
 
 /* S4: processes that wait, by what for, and since when */
@@ -97,11 +88,11 @@ Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
 
     cr_assert(process_figures_take(w, bus.db, &e), "%s", e.message);
 
-    cr_expect(has(w, "commandbus_processes_by_wait{process_type=\"Drive\","
-                     "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));
-    cr_expect(has(w, "commandbus_process_oldest_seconds{process_type=\"Drive\","
-                     "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 72"));
-    cr_expect(!has(w, "commandbus_process_oldest_reply_wait_seconds{"), "it is no reply");
+    cr_expect(embed_shows(w, "commandbus_processes_by_wait{process_type=\"Drive\","
+                             "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));
+    cr_expect(embed_shows(w, "commandbus_process_oldest_seconds{process_type=\"Drive\","
+                             "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 72"));
+    cr_expect(!embed_shows(w, "commandbus_process_oldest_reply_wait_seconds{"), "it is no reply");
 }
 
 Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
@@ -109,12 +100,13 @@ Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
     cb_worker *w = embed_start(PROCESSES(&Drive));
     cb_uuid id = trip_start("Drive");
     await_process("WAITING_FOR_ASYNC", id);
-    cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"), "it is not over");
+    cr_expect(!embed_shows(w, "commandbus_process_wait_duration_seconds_count"), "it is not over");
 
     test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
 
-    await(has(w, "commandbus_process_wait_duration_seconds_count" of_type ",name=\"signal\"} 1\n"));
-    cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"));
+    await(embed_shows(w, "commandbus_process_wait_duration_seconds_count" of_type
+                         ",name=\"signal\"} 1\n"));
+    cr_expect(!embed_shows(w, "commandbus_process_command_duration_seconds_count"));
 }
 
 /* ---- a command step ---- */
@@ -136,20 +128,21 @@ Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_to
     await_process("WAITING_FOR_ASYNC", id);
 
     test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
-    await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Ask\","
-                 "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
-    cr_expect(!has(w, "commandbus_process_command_duration_seconds_count"), "it is not over");
+    await(embed_shows(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Ask\","
+                         "status=\"WAITING_FOR_ASYNC\",error_code=\"\"} 72"));
+    cr_expect(!embed_shows(w, "commandbus_process_command_duration_seconds_count"),
+              "it is not over");
 
     test_exec(bus.conn,
               "UPDATE commandbus.process_history SET at = at - interval '2 h';"
               "SELECT (commandbus.settle('risk', 'me', array_agg(command_id), array_agg(lease_no), "
               "ARRAY['SUCCESS'])).verdicts FROM commandbus.receive('risk', 'me', 1)");
     await_process("COMPLETED", id);
-    cr_expect(has(w, "commandbus_process_command_duration_seconds_count{domain=\"fx\","
-                     "process_type=\"Ask\",name=\"book\"} 1\n"));
-    cr_expect(has(w, "commandbus_process_command_duration_seconds_sum{domain=\"fx\","
-                     "process_type=\"Ask\",name=\"book\"} 72"));
-    cr_expect(!has(w, "commandbus_process_wait_duration_seconds_count"));
+    cr_expect(embed_shows(w, "commandbus_process_command_duration_seconds_count{domain=\"fx\","
+                             "process_type=\"Ask\",name=\"book\"} 1\n"));
+    cr_expect(embed_shows(w, "commandbus_process_command_duration_seconds_sum{domain=\"fx\","
+                             "process_type=\"Ask\",name=\"book\"} 72"));
+    cr_expect(!embed_shows(w, "commandbus_process_wait_duration_seconds_count"));
 }
 
 Test(process_metrics, the_heartbeat_says_which_processes_it_runs)
@@ -213,8 +206,9 @@ Test(process_metrics, tell_how_long_a_manager_has_waited_for_a_reply) /* PM.6 */
     await_process("WAITING_FOR_REPLY", id);
 
     test_exec(bus.conn, "UPDATE commandbus.process SET updated_at = updated_at - interval '2 h'");
-    await(has(w, "commandbus_processes{process_type=\"Asking\",status=\"WAITING_FOR_REPLY\","
-                 "error_code=\"\"} 1\n"));
-    await(has(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Asking\","
-                 "status=\"WAITING_FOR_REPLY\",error_code=\"\"} 72"));
+    await(embed_shows(w,
+                      "commandbus_processes{process_type=\"Asking\",status=\"WAITING_FOR_REPLY\","
+                      "error_code=\"\"} 1\n"));
+    await(embed_shows(w, "commandbus_process_oldest_reply_wait_seconds{process_type=\"Asking\","
+                         "status=\"WAITING_FOR_REPLY\",error_code=\"\"} 72"));
 }

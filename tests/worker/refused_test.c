@@ -7,13 +7,6 @@
 
 TestSuite(refused, .init = embed_open, .fini = embed_close);
 
-static cb_outcome at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 static cb_flow walk_execute(cb_process *p, void *state)
 {
     (void)state;
@@ -62,7 +55,7 @@ static int64_t refusals(cb_worker *w, trouble *t)
 
 Test(refused, claims_make_the_instance_unready_and_are_told_once)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(is_ready(w));
 
     take_away("receive");
@@ -81,10 +74,10 @@ Test(refused, claims_make_the_instance_unready_and_are_told_once)
 
 Test(refused, claims_of_one_domain_do_not_hold_up_another)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
 
     test_exec(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')");
     await(!is_ready(w));
@@ -116,7 +109,7 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
     take_away("settle");
@@ -135,7 +128,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
     take_away("extend");
@@ -152,7 +145,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
 /* What it can work without does not make it unready, but is told, once. */
 Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
 {
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }));
     w->chore_seconds[CHORE_HEARTBEAT] = 0.2;
     embed_started(w);
     await(is_ready(w));

@@ -8,7 +8,7 @@ TestSuite(timeout, .init = embed_open, .fini = embed_close);
 static atomic_bool lost_at_end;
 static atomic_long left_at_start, left_at_end;
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome measure_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)command, (void)result;
     atomic_store(&left_at_start, (long)cb_context_remaining_ms(ctx));
@@ -21,13 +21,7 @@ static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_
 /* Only the first run waits. */
 static cb_outcome wait_once(cb_context *ctx, const cb_command *command, json_object **result)
 {
-    return command->lease_no == 1 ? wait_at_gate(ctx, command, result) : CB_SUCCESS;
-}
-
-static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
+    return command->lease_no == 1 ? measure_at_gate(ctx, command, result) : CB_SUCCESS;
 }
 
 /* WRK.8, WRK.3 */
@@ -35,7 +29,7 @@ Test(timeout, is_settled_at_once_and_the_slot_is_kept_until_the_handler_returns)
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .reply_to = "payments__replies");
-    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }, { "Quick", succeed }),
+    cb_worker *w = embed_start(HANDLERS({ "Test", measure_at_gate }, { "Quick", succeed }),
                                BACKOFF(1000), .domain.concurrent_messages = 1);
     await(gate_waiting() == 1);
     cb_uuid next = test_send_one(bus.db, .command_type = "Quick");
@@ -85,7 +79,7 @@ Test(timeout, of_the_last_attempt_goes_to_the_tsq)
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .max_attempts = 1,
                                .reply_to = "payments__replies");
-    embed_start(HANDLERS({ "Test", wait_at_gate }));
+    embed_start(HANDLERS({ "Test", measure_at_gate }));
 
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
     expect_reply("FAILED TRANSIENT HANDLER_TIMEOUT false", id,
@@ -104,7 +98,7 @@ Test(timeout, the_commands_own_decides_and_else_the_domains)
     cb_uuid own = test_send_one(bus.db, .timeout_seconds = 1);
     cb_uuid long_one = test_send_one(bus.db, .timeout_seconds = 50);
     cb_uuid none = test_send_one(bus.db, .domain = "fx");
-    embed_start(HANDLERS({ "Test", wait_at_gate }), BACKOFF(1000),
+    embed_start(HANDLERS({ "Test", measure_at_gate }), BACKOFF(1000),
                 .domain.handler_timeout_seconds = 2);
 
     await_value("2", "SELECT count(*) FROM commandbus.command_metadata WHERE error_code = "
@@ -125,7 +119,7 @@ Test(timeout, that_is_longer_than_the_visibility_timeout_gets_a_lease_that_cover
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 50);
-    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.visibility_timeout_seconds = 1);
+    embed_start(HANDLERS({ "Test", measure_at_gate }), .domain.visibility_timeout_seconds = 1);
 
     await(gate_waiting() == 1);
 
@@ -179,7 +173,8 @@ Test(timeout, overrun_by_more_than_kill_grace_breaks_the_worker)
     char reason[64];
     gate_close();
     test_send_one(bus.db, .timeout_seconds = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .worker.kill_grace_seconds = 1);
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", measure_at_gate }), .worker.kill_grace_seconds = 1);
 
     await(embed_told("command.timeout") == 1);
     cr_expect(!cb_worker_is_broken(w));
@@ -197,7 +192,7 @@ Test(timeout, of_some_leaves_the_other_slots_at_work)
     gate_close();
     for (int i = 0; i < 3; i++)
         test_send_one(bus.db, .timeout_seconds = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }, { "Quick", succeed }),
+    cb_worker *w = embed_start(HANDLERS({ "Test", measure_at_gate }, { "Quick", succeed }),
                                BACKOFF(1000), .domain.concurrent_messages = 4);
     await(embed_told("command.timeout") == 3);
 

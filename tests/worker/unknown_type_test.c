@@ -3,12 +3,6 @@
 
 TestSuite(unknown_type, .init = embed_open, .fini = embed_close);
 
-static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
-}
-
 /* WRK.8 */
 Test(unknown_type, is_released_uncharged_during_the_grace)
 {

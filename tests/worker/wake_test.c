@@ -6,13 +6,6 @@ TestSuite(wake, .init = embed_open, .fini = embed_close);
 /* Longer than any test is patient: whatever happens sooner was no poll. */
 static const double never = 300;
 
-static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define sleepers                                                                            \
     "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp() AND " \
     "queue_name LIKE '%\\_\\_commands'"
@@ -20,7 +13,8 @@ static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_obj
 /* DESIGN 2, Wake-up */
 Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 60);
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 60);
 
     await_value("1", sleepers);
 
@@ -36,7 +30,7 @@ Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
  * as everything before it. */
 Test(wake, a_send_wakes_it_at_once)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never);
     await_value("1", sleepers);
 
     for (int i = 0; i < 20; i++) {
@@ -66,7 +60,7 @@ Test(wake, a_retry_without_a_backoff_wakes_it_too)
 /* A sleeper row costs every sender a notification: a busy worker has none. */
 Test(wake, a_busy_worker_takes_its_announcement_back_and_an_idle_one_gives_it_again)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
                 .domain.concurrent_messages = 2);
     await_value("1", sleepers);
     gate_close();
@@ -87,7 +81,7 @@ Test(wake, a_place_that_another_worker_gave_back_wakes_it)
     const int limit = 1;
     gate_close();
     for (int i = 0; i < 2; i++)
-        embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
                     .domain.fleet_limit = &limit);
     await_value("2", sleepers);
 
@@ -103,7 +97,7 @@ Test(wake, a_place_that_another_worker_gave_back_wakes_it)
 /* WRK.1: use-notify = false */
 Test(wake, polling_alone_finds_everything_and_announces_nobody)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.no_notify = true);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.no_notify = true);
 
     for (int i = 0; i < 5; i++) {
         cb_uuid id = test_send_one(bus.db, .domain = "fx");
@@ -119,7 +113,7 @@ Test(wake, polling_alone_finds_everything_and_announces_nobody)
 /* DESIGN 2: who cannot hear polls and does not announce. */
 Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }),
+    embed_start(HANDLERS({ "Test", wait_at_gate }),
                 .worker.listen_url = "postgresql://127.0.0.1:1/none?user=nobody");
     await(embed_told("listen.failed") > 0);
 
@@ -132,7 +126,7 @@ Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
 /* A domain that is quiet for longer than its announcement lasts renews it. */
 Test(wake, the_announcement_is_renewed_before_it_expires)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.5);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 0.5);
     await_value("1", sleepers);
     char *first = test_value(
         bus.conn, "SELECT expires_at FROM commandbus.sleeper WHERE queue_name = 'fx__commands'",
@@ -147,7 +141,7 @@ Test(wake, the_announcement_is_renewed_before_it_expires)
 
 Test(wake, what_is_delayed_is_found_when_it_is_due)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.2);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 0.2);
     await_value("1", sleepers);
 
     cb_uuid id = test_send_one(bus.db, .delay_seconds = 1);
