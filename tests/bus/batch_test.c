@@ -8,7 +8,7 @@
 TestSuite(batch, .init = bus_open, .fini = bus_close);
 
 /* A batch of n commands whose completion message goes to payments__replies. */
-static cb_uuid create(size_t n)
+static cb_uuid create_batch_of(size_t n)
 {
     static const cb_send book = { .command_type = "BookFx", .max_attempts = 1 };
     cb_send commands[16];
@@ -27,7 +27,7 @@ static cb_uuid create(size_t n)
     return id;
 }
 
-static cb_uuid member(const cb_uuid *batch, int i)
+static cb_uuid member_of(const cb_uuid *batch, int i)
 {
     cb_uuid id;
     char number[16];
@@ -43,7 +43,7 @@ static cb_uuid member(const cb_uuid *batch, int i)
 }
 
 /* Through the library, which closes the batch when this was the last. */
-static void settle(const cb_uuid *id, cb_outcome outcome)
+static void settle_member(const cb_uuid *id, cb_outcome outcome)
 {
     char *lease = life_column(id, "lease_no");
     cb_settlement item = { .domain = "fx",
@@ -62,7 +62,7 @@ static void settle(const cb_uuid *id, cb_outcome outcome)
 /* BUS.5 */
 Test(batch, is_created_with_its_commands_in_one_transaction)
 {
-    cb_uuid id = create(3);
+    cb_uuid id = create_batch_of(3);
 
     expect_batch("PENDING 3/0/0/0, 0/0/3", id);
     expect_value(bus.conn, "t",
@@ -77,15 +77,15 @@ Test(batch, is_created_with_its_commands_in_one_transaction)
 /* BUS.5 */
 Test(batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 {
-    cb_uuid id = create(2);
-    cb_uuid first = member(&id, 0), second = member(&id, 1);
+    cb_uuid id = create_batch_of(2);
+    cb_uuid first = member_of(&id, 0), second = member_of(&id, 1);
 
     cr_assert_eq(life_receive(), 2);
     expect_batch("IN_PROGRESS 2/0/0/0, 0/2/0", id);
-    settle(&first, CB_SUCCESS);
+    settle_member(&first, CB_SUCCESS);
     expect_batch("IN_PROGRESS 2/1/0/0, 0/1/0", id);
     expect_batch_told(0, id, "payments__replies");
-    settle(&second, CB_SUCCESS);
+    settle_member(&second, CB_SUCCESS);
 
     expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
     expect_batch_told(1, id, "payments__replies");
@@ -106,13 +106,13 @@ Test(batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 /* BUS.5 */
 Test(batch, with_failures_says_so)
 {
-    cb_uuid id = create(3);
-    cb_uuid members[] = { member(&id, 0), member(&id, 1), member(&id, 2) };
+    cb_uuid id = create_batch_of(3);
+    cb_uuid members[] = { member_of(&id, 0), member_of(&id, 1), member_of(&id, 2) };
     cb_error e = { 0 };
     life_receive();
-    settle(&members[0], CB_SUCCESS);
-    settle(&members[1], CB_BUSINESS_RULE);
-    settle(&members[2], CB_PERMANENT);
+    settle_member(&members[0], CB_SUCCESS);
+    settle_member(&members[1], CB_BUSINESS_RULE);
+    settle_member(&members[2], CB_PERMANENT);
 
     expect_ok(cb_tsq_cancel(bus.db,
                             &(cb_tsq_action){ .domain = "fx",
@@ -129,13 +129,13 @@ Test(batch, with_failures_says_so)
 /* BUS.5: a command in the TSQ is not done */
 Test(batch, stays_open_while_a_member_is_in_the_troubleshooting_queue)
 {
-    cb_uuid id = create(2);
-    cb_uuid done = member(&id, 0), stuck = member(&id, 1);
+    cb_uuid id = create_batch_of(2);
+    cb_uuid done = member_of(&id, 0), stuck = member_of(&id, 1);
     cb_error e = { 0 };
     size_t closed = 99;
     life_receive();
-    settle(&stuck, CB_PERMANENT);
-    settle(&done, CB_SUCCESS);
+    settle_member(&stuck, CB_PERMANENT);
+    settle_member(&done, CB_SUCCESS);
 
     expect_ok(cb_batch_close(bus.db, NULL, 0, &closed, &e), e);
     cr_assert_eq(closed, 0);
@@ -149,7 +149,7 @@ Test(batch, stays_open_while_a_member_is_in_the_troubleshooting_queue)
               e);
     expect_batch("IN_PROGRESS 2/1/0/0, 0/0/1", id);
     cr_assert_eq(life_receive(), 1);
-    settle(&stuck, CB_SUCCESS);
+    settle_member(&stuck, CB_SUCCESS);
     expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
     expect_batch_told(1, id, "payments__replies");
 }
@@ -157,7 +157,7 @@ Test(batch, stays_open_while_a_member_is_in_the_troubleshooting_queue)
 /* BUS.5 */
 Test(batch, can_be_added_to_while_it_is_open)
 {
-    cb_uuid id = create(1);
+    cb_uuid id = create_batch_of(1);
     cb_error e = { 0 };
     const cb_send more[] = {
         { .domain = "fx", .command_type = "BookFx", .batch_id = id.text },
@@ -176,12 +176,12 @@ Test(batch, can_be_added_to_while_it_is_open)
 /* BUS.5 */
 Test(batch, that_is_closed_or_unknown_takes_no_more)
 {
-    cb_uuid id = create(1), unknown = cb_uuid_new();
-    cb_uuid only = member(&id, 0);
+    cb_uuid id = create_batch_of(1), unknown = cb_uuid_new();
+    cb_uuid only = member_of(&id, 0);
     cb_error e = { 0 };
     cb_send command = { .domain = "fx", .command_type = "BookFx", .batch_id = id.text };
     life_receive();
-    settle(&only, CB_SUCCESS);
+    settle_member(&only, CB_SUCCESS);
     char *before = bus_contents();
 
     expect_error(CB_BATCH_CLOSED, cb_send_command(bus.db, &command, NULL, &e), e);
@@ -198,7 +198,7 @@ Test(batch, that_is_closed_or_unknown_takes_no_more)
 Test(batch, that_could_not_work_is_refused_and_nothing_is_created)
 {
     cb_error e = { 0 };
-    cb_uuid taken = create(1);
+    cb_uuid taken = create_batch_of(1);
     const cb_send good = { .command_type = "BookFx" };
     const cb_send elsewhere = { .command_type = "BookRisk", .domain = "risk" };
     const cb_send twice[] = {
@@ -262,8 +262,8 @@ Test(batch, of_thousands_is_created_whole_or_not_at_all)
 /* BUS.5: a worker died between its settle and the close */
 Test(batch, that_nobody_closed_is_closed_by_housekeeping_once)
 {
-    cb_uuid id = create(1);
-    cb_uuid only = member(&id, 0);
+    cb_uuid id = create_batch_of(1);
+    cb_uuid only = member_of(&id, 0);
     cb_error e = { 0 };
     size_t closed = 0;
     life_receive();

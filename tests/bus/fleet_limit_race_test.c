@@ -123,7 +123,7 @@ static bool settle_claim(worker_thread *t, cb_db *db, const cb_claim *claim)
 }
 
 /* Claims on top of what it holds, counts what everybody holds, then settles the older claim. */
-static void *work(void *arg)
+static void *claim_and_settle(void *arg)
 {
     worker_thread *t = arg;
     OWNED(cb_db) db = NULL;
@@ -161,7 +161,7 @@ Test(fleet_limit_race, is_never_exceeded_by_eight_connections_that_claim_at_once
         threads[i] = (worker_thread){
             .conninfo = bus.conninfo, .held = &held, .most = &most, .done = &done
         };
-        cr_assert_eq(pthread_create(&ids[i], NULL, work, &threads[i]), 0);
+        cr_assert_eq(pthread_create(&ids[i], NULL, claim_and_settle, &threads[i]), 0);
     }
 
     for (double end = test_clock() + patience_seconds; done < COMMANDS && test_clock() < end;) {

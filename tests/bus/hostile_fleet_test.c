@@ -10,7 +10,7 @@
 TestSuite(hostile_fleet, .init = bus_open, .fini = bus_close);
 
 /* A batch with these members, its id. */
-static cb_uuid create_batch(size_t n)
+static cb_uuid send_batch(size_t n)
 {
     const cb_send commands[2] = { { .command_type = "Test" }, { .command_type = "Test" } };
     cb_uuid batch;
@@ -29,7 +29,7 @@ Test(hostile_fleet, a_sender_idle_in_its_transaction_does_not_make_settle_wait) 
 {
     size_t closed = 0;
     cb_error e = { 0 };
-    cb_uuid batch = create_batch(1);
+    cb_uuid batch = send_batch(1);
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 60);
     test_exec(bus.conn, "BEGIN");
     free(test_value(bus.conn, "SELECT commandbus.send('fx', 'Test', batch_id => $1::uuid)",
@@ -54,7 +54,7 @@ Test(hostile_fleet, a_sender_idle_in_its_transaction_does_not_make_settle_wait) 
 
 Test(hostile_fleet, an_old_snapshot_does_not_close_a_batch_with_an_open_member) /* BUS.5 */
 {
-    cb_uuid batch = create_batch(1);
+    cb_uuid batch = send_batch(1);
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_PERMANENT));
     test_exec(bus.conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM commandbus.batch");
     test_send_one(bus.db, .batch_id = batch.text);
@@ -189,7 +189,7 @@ Test(hostile_fleet, an_extend_that_found_the_command_busy_does_not_cost_its_capa
 }
 
 /* A command of a domain for one, whose handler is past its timeout. The caller frees the claim. */
-static cb_claim *timed_out(cb_uuid *id, double vt_seconds)
+static cb_claim *time_out_one(cb_uuid *id, double vt_seconds)
 {
     test_fleet_limit(1, 0);
     *id = test_send_one(bus.db, .timeout_seconds = 1);
@@ -209,7 +209,7 @@ static cb_claim *timed_out(cb_uuid *id, double vt_seconds)
 Test(hostile_fleet, a_timeout_keeps_the_place_until_the_late_result_comes) /* WRK.8, section 8.2 */
 {
     cb_uuid id;
-    OWNED(cb_claim) claim = timed_out(&id, 60);
+    OWNED(cb_claim) claim = time_out_one(&id, 60);
 
     expect_verdict(CB_ALREADY,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
@@ -222,7 +222,7 @@ Test(hostile_fleet,
      a_timeout_keeps_the_place_no_longer_than_its_lease_and_timeout) /* section 8.2 */
 {
     cb_uuid id;
-    cb_claim_free(timed_out(&id, 0.3));
+    cb_claim_free(time_out_one(&id, 0.3));
 
     cr_expect_eq(test_run_all(bus.db, "w", 1), 1);
 

@@ -58,7 +58,7 @@ static void resend(cut_line *r, cb_settlement *items, size_t n, cb_verdict expec
     }
 }
 
-static void settle_through_a_cut(proxy_moment moment, cb_verdict expected)
+static void settle_batch_through_a_cut(proxy_moment moment, cb_verdict expected)
 {
     cut_line r = cut_line_open();
     cb_settlement items[N];
@@ -88,17 +88,17 @@ static void settle_through_a_cut(proxy_moment moment, cb_verdict expected)
 
 Test(lost_answer, a_settle_whose_answer_was_lost_is_already_there_when_resent) /* WRK.14 */
 {
-    settle_through_a_cut(PROXY_CUT_ANSWER, CB_ALREADY);
+    settle_batch_through_a_cut(PROXY_CUT_ANSWER, CB_ALREADY);
 }
 
 Test(lost_answer, a_settle_that_never_arrived_settles_when_resent) /* WRK.14 */
 {
-    settle_through_a_cut(PROXY_CUT_REQUEST, CB_SETTLED);
+    settle_batch_through_a_cut(PROXY_CUT_REQUEST, CB_SETTLED);
 }
 
 Test(lost_answer, a_settle_cut_while_it_runs_ends_once_when_resent) /* WRK.14 */
 {
-    settle_through_a_cut(PROXY_CUT_RUNNING, CB_BUSY);
+    settle_batch_through_a_cut(PROXY_CUT_RUNNING, CB_BUSY);
 }
 
 Test(lost_answer, a_settle_of_several_domains_is_resent_the_same_way) /* WRK.14 */

@@ -12,7 +12,7 @@ enum {
 };
 
 /* A batch of n processes whose completion message goes to fx__replies. */
-static cb_uuid start(size_t n)
+static cb_uuid start_batch(size_t n)
 {
     static const char *const states[MOST] = { "{\"n\": 1}", "{\"n\": 2}", "{\"n\": 3}",
                                               "{\"n\": 4}", "{\"n\": 5}", "{\"n\": 6}",
@@ -31,7 +31,7 @@ static cb_uuid start(size_t n)
 }
 
 /* Claims n of them as "w", under the lease 1 of process_settle. */
-static void claim(int n, cb_uuid *ids)
+static void claim_members(int n, cb_uuid *ids)
 {
     cb_process_claim *claim = pay_claim(bus.db, "w", n, 60);
 
@@ -51,7 +51,7 @@ static void end_as(const cb_uuid *id, int settle_no, const char *status)
 }
 
 /* status total/completed/failed/canceled, tsq/in progress/pending */
-static size_t close_all(void)
+static size_t close_batches(void)
 {
     cb_error e = { 0 };
     size_t closed = 99;
@@ -62,7 +62,7 @@ static size_t close_all(void)
 
 Test(process_batch, is_started_whole_and_left_to_the_workers) /* STP.3, BUS.5 */
 {
-    cb_uuid id = start(3);
+    cb_uuid id = start_batch(3);
 
     expect_batch("PENDING 3/0/0/0, 0/0/3", id);
     expect_value(bus.conn, "payments PROCESS salaries {\"run\": 7} fx__replies",
@@ -82,12 +82,12 @@ Test(process_batch, is_started_whole_and_left_to_the_workers) /* STP.3, BUS.5 */
 
 Test(process_batch, is_taken_up_in_the_order_of_its_states) /* STP.3 */
 {
-    start(MOST);
+    start_batch(MOST);
 
     for (int i = 1; i <= MOST; i++) {
         cb_uuid id;
         char n[16];
-        claim(1, &id);
+        claim_members(1, &id);
         snprintf(n, sizeof n, "%d", i);
         expect_process(n, id, "state ->> 'n'");
     }
@@ -95,9 +95,9 @@ Test(process_batch, is_taken_up_in_the_order_of_its_states) /* STP.3 */
 
 Test(process_batch, lives_from_pending_to_completed_with_one_message_at_the_end) /* BUS.5 */
 {
-    cb_uuid id = start(2), members[2];
+    cb_uuid id = start_batch(2), members[2];
 
-    claim(2, members);
+    claim_members(2, members);
     expect_batch("IN_PROGRESS 2/0/0/0, 0/2/0", id);
     end_as(&members[0], 0, "COMPLETED");
     expect_batch("IN_PROGRESS 2/1/0/0, 0/1/0", id);
@@ -119,9 +119,9 @@ Test(process_batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 
 Test(process_batch, counts_what_was_undone_as_failed) /* BUS.5, STP.3 */
 {
-    cb_uuid id = start(4), members[4];
+    cb_uuid id = start_batch(4), members[4];
 
-    claim(4, members);
+    claim_members(4, members);
     end_as(&members[0], 0, "COMPENSATED");
     end_as(&members[1], 0, "FAILED");
     end_as(&members[2], 0, "CANCELED");
@@ -142,31 +142,31 @@ Test(process_batch, is_open_in_every_status_that_is_no_end) /* BUS.5 */
         { "COMPENSATING", "1/0/0/0, 0/1/0" },      { "WAITING_FOR_TSQ", "1/0/0/0, 1/0/0" },
         { "PENDING", "1/0/0/0, 0/0/1" },
     };
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     char expected[100], members[100];
 
-    claim(1, &member);
+    claim_members(1, &member);
     for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
         snprintf(members, sizeof members, "\"checkpoint\":true,\"status\":\"%s\"", open[i].status);
         expect_verdict(CB_SETTLED, process_settle(&member, (int)i, members));
         snprintf(expected, sizeof expected, "IN_PROGRESS %s", open[i].shown);
         expect_batch(expected, id);
-        cr_assert_eq(close_all(), 0, "closed with a member %s", open[i].status);
+        cr_assert_eq(close_batches(), 0, "closed with a member %s", open[i].status);
     }
     expect_batch_told(0, id, "fx__replies");
 }
 
 Test(process_batch, ends_with_the_decision_of_an_operator) /* BUS.5, STP.9 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     cb_error e = { 0 };
 
-    claim(1, &member);
+    claim_members(1, &member);
     end_as(&member, 0, "WAITING_FOR_TSQ");
     expect_batch("IN_PROGRESS 1/0/0/0, 1/0/0", id);
     expect_ok(cb_process_cancel(bus.db, member.text, "ann", "given up", false, &e), e);
     expect_batch_told(0, id, "fx__replies");
-    claim(1, NULL);
+    claim_members(1, NULL);
     test_exec(bus.conn,
               "UPDATE commandbus.process SET lease_no = 1"); /* what process_settle says */
     end_as(&member, 1, "CANCELED");
@@ -177,7 +177,7 @@ Test(process_batch, ends_with_the_decision_of_an_operator) /* BUS.5, STP.9 */
 
 Test(process_batch, can_be_added_to_until_it_is_closed) /* BUS.5 */
 {
-    cb_uuid id = start(1), members[4];
+    cb_uuid id = start_batch(1), members[4];
     char sql[200];
 
     pay_start_with(bus.db, .batch_id = id.text);
@@ -185,7 +185,7 @@ Test(process_batch, can_be_added_to_until_it_is_closed) /* BUS.5 */
              "SELECT count(*) FROM commandbus.start_processes('Pay', '[{}, {}]', batch_id => '%s')",
              id.text);
     expect_number(bus.conn, 2, sql);
-    claim(4, members);
+    claim_members(4, members);
     expect_batch("IN_PROGRESS 4/0/0/0, 0/4/0", id);
     for (int i = 0; i < 4; i++)
         end_as(&members[i], 0, "COMPLETED");
@@ -197,19 +197,19 @@ Test(process_batch, can_be_added_to_until_it_is_closed) /* BUS.5 */
 
 Test(process_batch, is_not_closed_while_somebody_adds_to_it) /* BUS.5, DESIGN 3 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     PGconn *adder = test_pq_open(bus.conninfo);
 
-    claim(1, &member);
+    claim_members(1, &member);
     test_exec(adder, "BEGIN");
     char *added = test_value(
         adder, "SELECT commandbus.start_process('Pay', '{}', batch_id => $1::uuid)", id.text, NULL);
     end_as(&member, 0, "COMPLETED"); /* the adder is not waited for */
-    cr_assert_eq(close_all(), 0);
+    cr_assert_eq(close_batches(), 0);
     test_exec(adder, "COMMIT");
-    cr_assert_eq(close_all(), 0);
+    cr_assert_eq(close_batches(), 0);
     expect_batch("IN_PROGRESS 2/1/0/0, 0/0/1", id);
-    claim(1, &member);
+    claim_members(1, &member);
     cr_assert_str_eq(member.text, added);
     end_as(&member, 0, "COMPLETED");
 
@@ -221,17 +221,17 @@ Test(process_batch, is_not_closed_while_somebody_adds_to_it) /* BUS.5, DESIGN 3 
 
 Test(process_batch, that_nobody_closed_is_closed_by_housekeeping_once) /* BUS.5 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     char sql[400];
 
-    claim(1, &member);
+    claim_members(1, &member);
     snprintf(sql, sizeof sql, "SELECT batch_ids[1] FROM commandbus.settle_processes('w', '[%s]')",
              process_item(&member, 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\""));
     expect_value(bus.conn, id.text, sql); /* the worker dies before it closes */
     expect_batch("IN_PROGRESS 1/1/0/0, 0/0/0", id);
 
-    cr_assert_eq(close_all(), 1);
-    cr_assert_eq(close_all(), 0);
+    cr_assert_eq(close_batches(), 1);
+    cr_assert_eq(close_batches(), 0);
     expect_batch("COMPLETED 1/1/0/0, 0/0/0", id);
     expect_batch_told(1, id, "fx__replies");
 }
@@ -242,7 +242,7 @@ typedef struct {
     cb_verdict verdicts[2];
 } race;
 
-static void settle_one(size_t i, void *arg)
+static void settle_item(size_t i, void *arg)
 {
     race *r = arg;
     cb_process_settlement one = { .item = r->items[i] };
@@ -257,17 +257,17 @@ Test(process_batch, whose_last_two_end_at_the_same_moment_completes_exactly_once
     race r = { .db = { test_bus_open(bus.conninfo), test_bus_open(bus.conninfo) } };
 
     for (int round = 0; round < 50; round++) {
-        cb_uuid id = start(2), members[2];
-        claim(2, members);
+        cb_uuid id = start_batch(2), members[2];
+        claim_members(2, members);
         for (int i = 0; i < 2; i++)
             r.items[i] =
                 process_item(&members[i], 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\"");
 
-        parallel_run(2, settle_one, &r);
+        parallel_run(2, settle_item, &r);
 
         for (int i = 0; i < 2; i++)
             expect_verdict(CB_SETTLED, r.verdicts[i]);
-        cr_assert_eq(close_all(), 0, "round %d was left to housekeeping", round);
+        cr_assert_eq(close_batches(), 0, "round %d was left to housekeeping", round);
         expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
         expect_batch_told(1, id, "fx__replies");
     }
@@ -293,7 +293,7 @@ Test(process_batch, that_could_not_work_is_refused_and_nothing_is_created) /* BU
     };
     const char *const good[] = { "{}" }, *const bad[] = { "{}", "{\"n\"}" };
     cb_start_batch_options options = { .process_type = "Pay" };
-    cb_uuid taken = start(1);
+    cb_uuid taken = start_batch(1);
     char *before = bus_contents(), sql[200];
     cb_error e = { 0 };
 
@@ -376,12 +376,12 @@ Test(process_batch, starts_or_not_with_the_callers_transaction) /* BUS.1 */
     cb_error e = { 0 };
 
     expect_ok(cb_db_begin(bus.db, &e), e);
-    cb_uuid id = start(3);
+    cb_uuid id = start_batch(3);
     expect_ok(cb_db_rollback(bus.db, &e), e);
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.process");
 
     expect_ok(cb_db_begin(bus.db, &e), e);
-    id = start(3);
+    id = start_batch(3);
     expect_ok(cb_db_commit(bus.db, &e), e);
     expect_batch("PENDING 3/0/0/0, 0/0/3", id);
 }

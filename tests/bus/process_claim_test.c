@@ -279,7 +279,7 @@ typedef struct {
     int failed;
 } race;
 
-static size_t count_items(const char *inbox)
+static size_t items_of_inbox(const char *inbox)
 {
     size_t n = 0;
 
@@ -334,7 +334,7 @@ static void claim_often(cb_db *db, race *t, size_t i)
             continue;
         const cb_process_row *row = cb_process_claim_at(claim, 0);
         t->claimed[i]++;
-        if (count_items(row->inbox) != (size_t)row->inbox_seq)
+        if (items_of_inbox(row->inbox) != (size_t)row->inbox_seq)
             __atomic_add_fetch(&t->unseen, 1, __ATOMIC_RELAXED);
         settle_by_hand(sql, row);
     }

@@ -14,7 +14,7 @@ static cb_process_lease lease_of(const cb_process_claim *claim, size_t i)
     return (cb_process_lease){ .process_id = row->process_id, .lease_no = row->lease_no };
 }
 
-static bool extend(cb_db *db, const char *worker, cb_process_lease lease, double vt_seconds)
+static bool extend_lease(cb_db *db, const char *worker, cb_process_lease lease, double vt_seconds)
 {
     cb_error e = { 0 };
 
@@ -27,7 +27,7 @@ Test(process_lease, extend_moves_the_end_and_the_timer) /* DESIGN 2 leases */
     pay_start(bus.db);
     OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 1, 0.3);
 
-    cr_expect(extend(bus.db, "w", lease_of(claim, 0), 3600));
+    cr_expect(extend_lease(bus.db, "w", lease_of(claim, 0), 3600));
 
     expect_value(bus.conn, "t t 1 EXECUTING",
                  "SELECT concat_ws(' ', lease_until > now() + interval '59 minutes', "
@@ -61,7 +61,7 @@ Test(process_lease, that_is_gone_is_told_per_item) /* DESIGN 2 fence */
     cr_expect(leases[2].held);
     cr_expect_not(leases[3].held);
     cr_expect_not(leases[4].held);
-    cr_expect_not(extend(bus.db, "thief", leases[0], 60));
+    cr_expect_not(extend_lease(bus.db, "thief", leases[0], 60));
     expect_value(bus.conn, "t",
                  "SELECT wake_at IS NULL FROM commandbus.process WHERE process_id = $1",
                  ids[1].text);
@@ -75,7 +75,7 @@ Test(process_lease, of_a_locked_row_counts_as_held_and_nobody_waits) /* DESIGN 2
 
     test_exec(bus.conn, "BEGIN");
     pay_set(bus.conn, id, "inbox_seq = 0");
-    cr_expect(extend(impatient, "w", lease_of(claim, 0), 3600));
+    cr_expect(extend_lease(impatient, "w", lease_of(claim, 0), 3600));
     test_exec(bus.conn, "ROLLBACK");
     expect_value(bus.conn, "t",
                  "SELECT lease_until < now() + interval '31 s' FROM commandbus.process");
@@ -88,10 +88,10 @@ Test(process_lease, can_be_extended_after_its_end_as_long_as_nobody_took_it) /* 
     OWNED(cb_process_claim) claim = pay_claim(bus.db, "slow", 1, 0.05);
     wait_until(bus.conn, "SELECT clock_timestamp() > lease_until FROM commandbus.process");
 
-    cr_expect(extend(bus.db, "slow", lease_of(claim, 0), 0.05));
+    cr_expect(extend_lease(bus.db, "slow", lease_of(claim, 0), 0.05));
     OWNED(cb_process_claim) heir = pay_claim_awaited(bus.db, "heir", 1, 0.5);
-    cr_expect_not(extend(bus.db, "slow", lease_of(claim, 0), 60));
-    cr_expect(extend(bus.db, "heir", lease_of(heir, 0), 60));
+    cr_expect_not(extend_lease(bus.db, "slow", lease_of(claim, 0), 60));
+    cr_expect(extend_lease(bus.db, "heir", lease_of(heir, 0), 60));
 }
 
 Test(process_lease,

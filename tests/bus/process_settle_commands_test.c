@@ -75,7 +75,7 @@ static cb_uuid settle_four(const char *members, cb_verdict expected, size_t *ref
     return ids[2];
 }
 
-static void expect_parked(const cb_uuid *id)
+static void expect_settle_refused(const cb_uuid *id)
 {
     expect_process("WAITING_FOR_TSQ 1 PERMANENT_FAILURE t {\"n\": 0}", *id,
                    "status, settle_no, error_code, lease_owner, wake_at, "
@@ -113,7 +113,7 @@ Test(process_commands, that_are_refused_park_their_process_alone)
         cb_uuid id = settle_four(members, CB_SETTLED, &refused);
 
         cr_assert_eq(refused, 1);
-        expect_parked(&id);
+        expect_settle_refused(&id);
     }
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.command_metadata");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.q_fx__commands");
@@ -127,7 +127,7 @@ Test(process_commands, of_a_refused_checkpoint_stop_the_run)
     cb_uuid id = settle_four("\"checkpoint\":true,\"state\":\"\\u0000\"", CB_STALE, &refused);
 
     cr_assert_eq(refused, 1);
-    expect_parked(&id);
+    expect_settle_refused(&id);
 }
 
 /* DESIGN 2: class 57 and the like concern no item */

@@ -7,7 +7,7 @@
 TestSuite(process_size, .init = pay_open, .fini = bus_close);
 
 /* Inbox items of so many bytes each, put there by hand; the row counts them. */
-static void fill(cb_uuid id, int n, int bytes)
+static void fill_inbox(cb_uuid id, int n, int bytes)
 {
     char sql[800];
 
@@ -21,7 +21,7 @@ static void fill(cb_uuid id, int n, int bytes)
     test_exec(bus.conn, sql);
 }
 
-static cb_process_claim *claim(int quantity, int64_t bytes, cb_process_look *look)
+static cb_process_claim *claim_bytes(int quantity, int64_t bytes, cb_process_look *look)
 {
     static const cb_process_kind kind = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     cb_process_claim_options options = {
@@ -63,7 +63,7 @@ Test(process_size, counts_the_state_responses_replies_and_records) /* DESIGN 8.1
     expect_value(bus.conn, "t", "SELECT content_bytes > 300000 FROM commandbus.process");
 
     /* Records and the state that a run has made of it. */
-    OWNED(cb_process_claim) taken = claim(1, 0, NULL);
+    OWNED(cb_process_claim) taken = claim_bytes(1, 0, NULL);
     cr_assert_eq(cb_process_claim_count(taken), 1);
     test_exec(
         bus.conn,
@@ -77,7 +77,7 @@ Test(process_size, counts_the_state_responses_replies_and_records) /* DESIGN 8.1
     expect_value(bus.conn, "t", "SELECT content_bytes > 1100000 FROM commandbus.process");
 
     /* What was consumed is not there any more: a claim measures, and the row says what is. */
-    OWNED(cb_process_claim) again = claim(1, 0, NULL);
+    OWNED(cb_process_claim) again = claim_bytes(1, 0, NULL);
     cr_assert_eq(cb_process_claim_count(again), 1);
     expect_value(bus.conn, "t",
                  "SELECT content_bytes = commandbus.measured_content(process_id) "
@@ -89,9 +89,9 @@ Test(process_size, a_claim_leaves_what_its_budget_has_no_room_for) /* DESIGN 8.1
     cb_process_look look;
 
     for (int i = 0; i < 5; i++)
-        fill(pay_start(bus.db), 1, 400000);
+        fill_inbox(pay_start(bus.db), 1, 400000);
 
-    OWNED(cb_process_claim) some = claim(5, 1000000, &look);
+    OWNED(cb_process_claim) some = claim_bytes(5, 1000000, &look);
     cr_expect_eq(cb_process_claim_count(some), 2);
     cr_expect(look.more_processes);
     cr_expect(cb_process_claim_bytes(some) > 800000 && cb_process_claim_bytes(some) < 1000000);
@@ -102,10 +102,10 @@ Test(process_size, a_claim_leaves_what_its_budget_has_no_room_for) /* DESIGN 8.1
         "AND unsettled = 0 AND status = 'PENDING'");
 
     /* One is taken even where there is room for none. */
-    OWNED(cb_process_claim) one = claim(5, 1, &look);
+    OWNED(cb_process_claim) one = claim_bytes(5, 1, &look);
     cr_expect_eq(cb_process_claim_count(one), 1);
     cr_expect(look.more_processes);
-    OWNED(cb_process_claim) rest = claim(5, 1000000, &look);
+    OWNED(cb_process_claim) rest = claim_bytes(5, 1000000, &look);
     cr_expect_eq(cb_process_claim_count(rest), 2);
     cr_expect_not(look.more_processes);
 }
@@ -114,13 +114,13 @@ Test(process_size, of_one_that_is_too_large_only_decisions_are_read) /* DESIGN 8
 {
     cb_uuid large = pay_start(bus.db), small = pay_start(bus.db);
 
-    fill(large, 9, 1000000);
+    fill_inbox(large, 9, 1000000);
     test_exec(bus.conn,
               "INSERT INTO commandbus.process_inbox (process_id, seq, kind, name, payload) "
               "SELECT process_id, 10, 'OPERATOR', 'RETRY', '{}' FROM commandbus.process "
               "WHERE inbox_seq = 9");
 
-    OWNED(cb_process_claim) both = claim(5, 0, NULL);
+    OWNED(cb_process_claim) both = claim_bytes(5, 0, NULL);
     cr_assert_eq(cb_process_claim_count(both), 2);
     cr_expect(cb_process_claim_bytes(both) < 1000);
     for (size_t i = 0; i < 2; i++) {

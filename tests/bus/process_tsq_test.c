@@ -260,7 +260,7 @@ typedef struct {
     cb_error e[2];
 } double_click;
 
-static void click(size_t i, void *arg)
+static void click_process(size_t i, void *arg)
 {
     double_click *c = arg;
 
@@ -278,7 +278,7 @@ Test(process_tsq, two_decisions_at_the_same_moment_are_one)
     for (int round = 0; round < 15; round++) {
         c.id = park_with_command("COMMAND_IN_TSQ", &command);
 
-        parallel_run(2, click, &c);
+        parallel_run(2, click_process, &c);
 
         cr_assert(c.fine[0] != c.fine[1], "%d and %d: %s", c.fine[0], c.fine[1], c.e[0].message);
         cr_assert_eq(c.e[c.fine[0] ? 1 : 0].code, CB_INVALID_OPERATION, "%s",

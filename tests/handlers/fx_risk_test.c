@@ -13,19 +13,19 @@
 
 static test_simulator sim;
 
-static void open_all(void)
+static void open_apis(void)
 {
     sim = simulator_start(NULL, NULL);
     apis_open(sim.url);
 }
 
-static void close_all(void)
+static void close_apis(void)
 {
     apis_close();
     simulator_stop(&sim);
 }
 
-TestSuite(fx_risk, .init = open_all, .fini = close_all);
+TestSuite(fx_risk, .init = open_apis, .fini = close_apis);
 
 #define FX(amount, from, to, day)                                                  \
     "{\"amount\": " amount ", \"fromCurrency\": " from ", \"toCurrency\": " to "," \
@@ -164,19 +164,19 @@ Test(fx_risk, over_capacity_is_transient_and_waits_as_long_as_it_is_told)
 }
 
 /* A run that ends at *arg, by the clock. */
-static int64_t remaining_ms(void *arg)
+static int64_t remaining_until_end(void *arg)
 {
     return *(int64_t *)arg - test_clock_ms();
 }
 
-static bool is_lost(void *arg)
+static bool is_lost_at_end(void *arg)
 {
-    return remaining_ms(arg) <= 0;
+    return remaining_until_end(arg) <= 0;
 }
 
 Test(fx_risk, a_call_without_an_answer_ends_within_the_time_of_the_run)
 {
-    static const cb_host host = { .remaining_ms = remaining_ms };
+    static const cb_host host = { .remaining_ms = remaining_until_end };
     cb_command c = api_command("BookFx", good_fx);
     int64_t end = test_clock_ms() + 3000;
     simulator_behave(&sim, "fx", "{\"timeout\": 100}");
@@ -190,7 +190,8 @@ Test(fx_risk, a_call_without_an_answer_ends_within_the_time_of_the_run)
 
 Test(fx_risk, without_time_or_lease_nobody_is_called)
 {
-    static const cb_host no_time = { .remaining_ms = remaining_ms }, lost = { .is_lost = is_lost };
+    static const cb_host no_time = { .remaining_ms = remaining_until_end },
+                         lost = { .is_lost = is_lost_at_end };
     cb_command c = api_command("BookFx", good_fx);
     int64_t end = test_clock_ms();
 
@@ -203,7 +204,7 @@ Test(fx_risk, without_time_or_lease_nobody_is_called)
 /* A call whose outcome does not count any more gives its slot back. */
 Test(fx_risk, a_call_ends_when_its_lease_is_lost)
 {
-    static const cb_host host = { .is_lost = is_lost };
+    static const cb_host host = { .is_lost = is_lost_at_end };
     cb_command c = api_command("BookFx", good_fx);
     int64_t end = test_clock_ms() + 300;
     simulator_behave(&sim, "fx", "{\"timeout\": 100}");

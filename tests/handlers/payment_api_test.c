@@ -25,7 +25,7 @@ static void copy_member(json_object *body, const char *name, char *to, size_t si
         snprintf(to, size, "%s", json_object_get_string(said));
 }
 
-static answered ask(cb_db *db, const char *path, const char *key, json_object *body_adopted)
+static answered post_api(cb_db *db, const char *path, const char *key, json_object *body_adopted)
 {
     cb_http_answer answer = { .status = 200 };
     cb_http_request request = { .body = body_adopted,
@@ -62,20 +62,20 @@ static json_object *payment_on(const char *day)
 }
 
 /* Valid until the next call. */
-static const char *submit(const char *key, const char *day)
+static const char *post_payment(const char *key, const char *day)
 {
     static answered a;
 
-    a = ask(bus.db, "/api/payments", key, payment_on(day));
+    a = post_api(bus.db, "/api/payments", key, payment_on(day));
     return a.text;
 }
 
 Test(payment_api, who_asks_again_hears_how_the_payment_is)
 {
-    cr_expect_str_eq(submit("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
+    cr_expect_str_eq(post_payment("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
     payer_serve("risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
 
-    cr_expect_str_eq(submit("first", "2099-01-05"), "202 COMPENSATED");
+    cr_expect_str_eq(post_payment("first", "2099-01-05"), "202 COMPENSATED");
 
     expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.process");
 }
@@ -89,10 +89,10 @@ Test(payment_api, a_refusal_to_start_is_not_taken_for_a_payment_that_was_started
         "commandbus.refuse('INVALID_OPERATION', 'not now', 'Wait.'); END $$; "
         "CREATE TRIGGER refuse BEFORE INSERT ON commandbus.process FOR EACH ROW EXECUTE "
         "FUNCTION public.refuse()");
-    cr_expect_str_eq(submit("second", "2099-01-05"), "503 NOT_STARTED");
+    cr_expect_str_eq(post_payment("second", "2099-01-05"), "503 NOT_STARTED");
 
     test_exec(bus.conn, "DROP TRIGGER refuse ON commandbus.process");
-    cr_expect_str_eq(submit("second", "2099-01-05"), "202 WAITING_FOR_ASYNC");
+    cr_expect_str_eq(post_payment("second", "2099-01-05"), "202 WAITING_FOR_ASYNC");
     expect_value(bus.conn, "PROCESSING", "SELECT string_agg(status, ' ') FROM payments.payment");
 }
 
@@ -114,7 +114,7 @@ static int lose_each_answer(const char *path, const char *key, json_object *(*bo
                   "TRUNCATE commandbus.process, commandbus.batch, payments.payment CASCADE");
         cuts = test_proxy_cuts(proxy);
         test_proxy_cut_answer(proxy, n);
-        answered a = ask(db, path, key, body());
+        answered a = post_api(db, path, key, body());
         test_proxy_cut(proxy, PROXY_FORWARD);
         char *id = test_value(bus.conn, found, NULL);
 

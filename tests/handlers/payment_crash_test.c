@@ -64,7 +64,7 @@ static void take_turn(const turn *t, cb_uuid id)
 }
 
 /* A row as the API leaves it, so that also a manager whose marks nobody makes has one. */
-static cb_uuid begin(const char *type)
+static cb_uuid begin_payment(const char *type)
 {
     cb_uuid id = cb_uuid_new();
     cb_process_request_options options = { .process_id = id.text };
@@ -93,7 +93,7 @@ Test(payment_crash, is_survived_at_every_moment)
         for (bool crashed = true; crashed; moment++) {
             payer.kit.durable = 0;
             payer.kit.crash_after = moment;
-            cb_uuid id = begin(lives[l].type);
+            cb_uuid id = begin_payment(lives[l].type);
 
             crashed = go_on();
             for (size_t i = 0; i < lives[l].n_turns; i++) {

@@ -18,7 +18,7 @@ static cb_uuid unanswered(const char *to_currency)
 }
 
 /* What an operator says about the payment's command in the troubleshooting queue; then the process goes on. */
-static void decide(cb_uuid id, const char *sql)
+static void decide_by_sql(cb_uuid id, const char *sql)
 {
     free(test_value(bus.conn, sql, id.text, NULL));
     stage_go(&payer);
@@ -33,8 +33,8 @@ Test(payment_operator, who_completes_a_submission_lets_the_payment_wait_for_the_
 {
     cb_uuid id = unanswered("EUR");
 
-    decide(id, "SELECT commandbus.tsq_complete(domain, command_id, 'ada', 'it is there', "
-               "'{\"reference\": \"PAY-9\"}') " OF_THE_COMMAND);
+    decide_by_sql(id, "SELECT commandbus.tsq_complete(domain, command_id, 'ada', 'it is there', "
+                      "'{\"reference\": \"PAY-9\"}') " OF_THE_COMMAND);
     expect_status(&payer, "WAITING_FOR_ASYNC", id);
     expect_state(&payer, "PAY-9", id, "submissionReference");
     for (int level = 1; level <= 4; level++)
@@ -53,7 +53,7 @@ Test(payment_operator, who_retries_a_submission_has_it_sent_again)
         if (by_process)
             payer_retry(id);
         else
-            decide(
+            decide_by_sql(
                 id,
                 "SELECT commandbus.tsq_retry(domain, command_id, 'ada', 'again') " OF_THE_COMMAND);
         payer_submit();
@@ -72,7 +72,7 @@ Test(payment_operator, who_cancels_a_submission_has_everything_released)
         if (by_process)
             payer_cancel(id, true);
         else
-            decide(
+            decide_by_sql(
                 id,
                 "SELECT commandbus.tsq_cancel(domain, command_id, 'ada', 'never arrived') " OF_THE_COMMAND);
         payer_release("fx", "ReleaseFx");
@@ -96,7 +96,7 @@ Test(payment_operator, a_booking_completed_by_hand_needs_its_reference)
     payer_serve("risk", "BookRisk", CB_PERMANENT, NULL, "RESPONSE_INVALID");
     expect_status(&payer, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
 
-    decide(
+    decide_by_sql(
         id,
         "SELECT commandbus.tsq_complete(domain, command_id, 'ada', 'booked', NULL) " OF_THE_COMMAND);
 

@@ -33,7 +33,7 @@ Test(payment_time, every_level_has_its_time_and_then_an_operator_decides)
     }
 }
 
-static cb_uuid timed_out(const char *to_currency)
+static cb_uuid time_out_payment(const char *to_currency)
 {
     cb_uuid id = payer_confirmed(to_currency, 0);
 
@@ -46,7 +46,7 @@ static cb_uuid timed_out(const char *to_currency)
 /* Wait timeout → TSQ → retry. */
 Test(payment_time, an_operator_who_retries_a_wait_gives_it_its_whole_time_again)
 {
-    cb_uuid id = timed_out("EUR");
+    cb_uuid id = time_out_payment("EUR");
 
     payer_retry(id);
     expect_status(&payer, "WAITING_FOR_ASYNC", id);
@@ -61,7 +61,7 @@ Test(payment_time, an_operator_who_retries_a_wait_gives_it_its_whole_time_again)
 /* Wait timeout → TSQ → cancel with compensations. */
 Test(payment_time, an_operator_who_cancels_has_everything_released)
 {
-    cb_uuid id = timed_out("USD");
+    cb_uuid id = time_out_payment("USD");
 
     payer_cancel(id, true);
     payer_release("fx", "ReleaseFx");
@@ -74,7 +74,7 @@ Test(payment_time, an_operator_who_cancels_has_everything_released)
 /* Wait timeout → TSQ → cancel without compensations: CANCELLED too, as S1 section 11 has it. */
 Test(payment_time, an_operator_who_cancels_without_compensations_leaves_a_cancelled_payment)
 {
-    cb_uuid id = timed_out("USD");
+    cb_uuid id = time_out_payment("USD");
 
     payer_cancel(id, false);
 
@@ -87,7 +87,7 @@ Test(payment_time, an_operator_who_cancels_without_compensations_leaves_a_cancel
 /* Wait timeout → TSQ → complete. */
 Test(payment_time, an_operator_who_completes_leaves_a_complete_payment)
 {
-    cb_uuid id = timed_out("EUR");
+    cb_uuid id = time_out_payment("EUR");
 
     payer_complete(id, "{\"l4Reference\": \"BY-HAND\"}");
 

@@ -51,7 +51,7 @@ typedef struct {
     simulator_answer answers[64];
 } crowd;
 
-static void book_at_once(size_t i, void *arg)
+static void book_with_key(size_t i, void *arg)
 {
     crowd *c = arg;
     char key[32];
@@ -68,7 +68,7 @@ Test(simulator, one_key_at_once_books_once)
                 .keys = same };
     simulator_behave(&c.s, "fx", "{\"minMs\": 200, \"maxMs\": 200}");
 
-    parallel_run(8, book_at_once, &c);
+    parallel_run(8, book_with_key, &c);
 
     for (int i = 0; i < 8; i++)
         cr_expect_str_eq(c.answers[i].body, c.answers[0].body);
@@ -97,7 +97,7 @@ Test(simulator, calls_above_the_capacity_get_429_and_are_counted)
     crowd c = { .s = simulator_start(NULL, NULL) };
     simulator_behave(&c.s, "fx", "{\"minMs\": 1000, \"maxMs\": 1000}");
 
-    parallel_run(9, book_at_once, &c);
+    parallel_run(9, book_with_key, &c);
 
     int booked = 0, rejected = 0;
     for (int i = 0; i < 9; i++) {
@@ -122,7 +122,7 @@ Test(simulator, more_than_thirty_calls_can_be_in_flight)
     crowd c = { .s = simulator_start(NULL, (const char *const[]){ "--fx-capacity", "64", NULL }) };
     simulator_behave(&c.s, "fx", "{\"minMs\": 1500, \"maxMs\": 1500}");
 
-    parallel_run(40, book_at_once, &c);
+    parallel_run(40, book_with_key, &c);
 
     cr_expect_eq(simulator_number(&c.s, "fx/most_in_flight"), 40);
     cr_expect_eq(simulator_number(&c.s, "fx/bookings/booked"), 40);
@@ -183,7 +183,7 @@ Test(simulator, outcomes_are_the_same_however_calls_overlap)
     simulator_behave(&one_by_one, "fx", mixed);
     int kinds[600] = { 0 };
 
-    parallel_run(40, book_at_once, &at_once);
+    parallel_run(40, book_with_key, &at_once);
 
     for (int i = 39; i >= 0; i--) {
         char key[32];

@@ -197,14 +197,14 @@ Test(attempt, a_permanent_failure_is_not_tried_again) /* STP.8 */
     stage_close(&s);
 }
 
-static cb_outcome knows_better(const char *code)
+static cb_outcome knows_wrong(const char *code)
 {
     return strcmp(code, "E_WRONG") == 0 ? CB_TRANSIENT : CB_PERMANENT;
 }
 
 Test(attempt, the_type_may_know_a_failure_better) /* STP.1 */
 {
-    static const cb_process_type wiser = tale_type("Attempts", one_step, .classify = knows_better);
+    static const cb_process_type wiser = tale_type("Attempts", one_step, .classify = knows_wrong);
     step.fails = 1;
     step.max_attempts = 2;
     step.failure = CB_PERMANENT;
@@ -304,7 +304,7 @@ Test(attempt, a_deadline_does_not_wait_for_the_retry) /* STP.10 */
 
 /* ---- crashes ---- */
 
-static bool lose(void *arg, cb_process_settlement *settlement)
+static bool settle_unseen(void *arg, cb_process_settlement *settlement)
 {
     stage *s = arg;
     cb_error e;
@@ -316,7 +316,7 @@ static bool lose(void *arg, cb_process_settlement *settlement)
 /* A worker that dies in the middle of a run: its checkpoints are there, its outcome is not. */
 static void die_in_a_run(stage *s)
 {
-    static const cb_run_host host = { .checkpoint = lose };
+    static const cb_run_host host = { .checkpoint = settle_unseen };
     cb_process_claim_options o = { .worker = s->kit.worker,
                                    .kinds = cb_process_types_kinds(s->kit.types),
                                    .n_kinds = 1,

@@ -14,7 +14,7 @@ static bool request(const void *state, json_object *data)
     return true;
 }
 
-static bool take(void *state, json_object *result)
+static bool take_quote(void *state, json_object *result)
 {
     (void)result;
     tale_say(state, "quoted");
@@ -26,7 +26,7 @@ static cb_flow rates(cb_process *p, void *state)
     tale *t = state;
     const cb_caught *failure;
 
-    CB_DO(cb_command_step(p, "first", request, take, .domain = "fx", .command_type = "Quote",
+    CB_DO(cb_command_step(p, "first", request, take_quote, .domain = "fx", .command_type = "Quote",
                           .wait_timeout_ms = CB_MINUTES(10), .compensate_command = "Return",
                           .catch = caught));
     failure = cb_failure(p);
@@ -36,8 +36,8 @@ static cb_flow rates(cb_process *p, void *state)
         t->count = failure->kind;
         json_object_object_get_ex(failure->reply, "error_message", &reply);
         tale_say(t, reply ? json_object_get_string(reply) : "-");
-        CB_DO(cb_command_step(p, "second", request, take, .domain = "risk", .command_type = "Quote",
-                              .compensate_command = "Return"));
+        CB_DO(cb_command_step(p, "second", request, take_quote, .domain = "risk",
+                              .command_type = "Quote", .compensate_command = "Return"));
     }
     return undone ? cb_business_failure(p, "NO", "undo it") : CB_DONE;
 }
@@ -247,7 +247,7 @@ Test(catch_command, the_end_that_it_asked_for_is_found_again_when_its_reply_was_
 /* ---- timeouts ---- */
 
 /* What was received before has an outcome. */
-static void settle(const cb_claim *claim, cb_outcome outcome, const char *code)
+static void settle_quote(const cb_claim *claim, cb_outcome outcome, const char *code)
 {
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), outcome);
 
@@ -280,7 +280,7 @@ Test(catch_command, that_runs_when_its_time_is_over_is_waited_for_and_its_succes
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "fx/Quote IN_PROGRESS", id);
 
-    settle(claim, CB_SUCCESS, NULL);
+    settle_quote(claim, CB_SUCCESS, NULL);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_history(&s, "COMMAND first COMPLETED", id);
@@ -300,7 +300,7 @@ Test(catch_command, that_never_tells_is_an_unknown_outcome_and_no_failure) /* DE
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
     expect_commands(&s, "fx/Quote IN_PROGRESS", id);
 
-    settle(claim, CB_BUSINESS_RULE, "NO_MARKET"); /* it tells after all */
+    settle_quote(claim, CB_BUSINESS_RULE, "NO_MARKET"); /* it tells after all */
     stage_go(&s);
     expect_second(&s, id, "FAILED", "NO_MARKET", CB_FAILURE_BUSINESS_RULE);
     stage_close(&s);
@@ -322,7 +322,7 @@ Test(catch_command, with_an_unknown_outcome_gets_its_whole_time_again_by_a_retry
     stage_wait(&s, 590);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    settle(claim, CB_SUCCESS, NULL);
+    settle_quote(claim, CB_SUCCESS, NULL);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     stage_close(&s);
@@ -330,14 +330,14 @@ Test(catch_command, with_an_unknown_outcome_gets_its_whole_time_again_by_a_retry
 
 /* ---- classify ---- */
 
-static cb_outcome knows_better(const char *code)
+static cb_outcome knows_markets(const char *code)
 {
     return strcmp(code, "NO_MARKET") == 0 ? CB_BUSINESS_RULE
            : strcmp(code, "BUSY") == 0    ? CB_TRANSIENT
                                           : CB_PERMANENT;
 }
 
-static const cb_process_type wiser = tale_type("Rates", rates, .classify = knows_better);
+static const cb_process_type wiser = tale_type("Rates", rates, .classify = knows_markets);
 
 Test(catch_command, what_the_type_calls_a_business_rule_undoes_the_process)
 {
@@ -418,7 +418,7 @@ typedef enum {
     WAYS
 } way;
 
-static void play_others(stage *s, way how)
+static void serve_rates(stage *s, way how)
 {
     if (stage_is_queued("risk"))
         stage_serve(s, "risk", CB_SUCCESS, "{}", NULL);
@@ -429,7 +429,7 @@ static void play_others(stage *s, way how)
     test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
 
-static void expect_end(stage *s, cb_uuid id, way how)
+static void expect_rates_end(stage *s, cb_uuid id, way how)
 {
     expect_status(s, "COMPLETED", id);
     expect_history(s, "COMMAND first CAUGHT, COMMAND second COMPLETED", id);
@@ -453,9 +453,9 @@ static bool dies_after(stage *s, int at, way how)
         if (s->kit.crashed)
             stage_restart(s);
         else
-            play_others(s, how);
+            serve_rates(s, how);
     }
-    expect_end(s, id, how);
+    expect_rates_end(s, id, how);
     return crashed;
 }
 
@@ -466,9 +466,9 @@ static bool dies_before(stage *s, int at, way how)
 
     for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
-            play_others(s, how);
+            serve_rates(s, how);
     }
-    expect_end(s, id, how);
+    expect_rates_end(s, id, how);
     return d.settles >= at;
 }
 

@@ -45,7 +45,7 @@ static cb_flow evolving(cb_process *p, void *state)
 static const cb_process_type type =
     tale_type("Evolving", evolving, .responses = responses, .n_responses = 1);
 
-static void go(stage *s, cb_uuid id)
+static void respond_and_go(stage *s, cb_uuid id)
 {
     stage_respond(s, id, "go", "{}");
     stage_go(s);
@@ -59,7 +59,7 @@ Test(change, a_new_process_takes_the_new_way_and_stays_on_it) /* DESIGN 4 */
 
     stage_go(&s);
     most = 3; /* the code goes on changing */
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "new", id, "trail");
@@ -80,7 +80,7 @@ Test(change, a_process_that_went_by_before_there_was_a_choice_keeps_the_old_way)
 
     stage_go(&s);
     changed = true;
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "old", id, "trail");
@@ -96,10 +96,10 @@ Test(change, a_process_that_has_not_come_to_it_yet_takes_the_new_way) /* DESIGN 
 
     stage_go(&s);
     changed = true;
-    go(&s, id);
+    respond_and_go(&s, id);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "new", id, "trail");
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_history(
@@ -118,7 +118,7 @@ Test(change, a_version_that_the_code_does_not_know_any_more_is_parked) /* DESIGN
 
     stage_go(&s);
     least = most = 3;
-    go(&s, id);
+    respond_and_go(&s, id);
     expect_status(&s, "WAITING_FOR_TSQ NON_DETERMINISTIC", id);
     expect_message("change 'wording' was recorded as 2, but this code knows 3 to 3", id);
 

@@ -1,7 +1,7 @@
 /* Command steps, the way back: what a stage_reply does. RL.2, RL.3. */
 #include "tour.h"
 
-static cb_uuid command_of(cb_uuid id)
+static cb_uuid last_command_of(cb_uuid id)
 {
     char *text =
         test_value(bus.conn,
@@ -117,10 +117,10 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
                                     "\"error_code\":\"BROKEN\",\"final\":false}";
     static const char final[] = "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":7},\"final\":true}";
 
-    stage_reply(first, command_of(first), not_final);
-    stage_reply(first, command_of(first), final);
-    stage_reply(second, command_of(second), final);
-    stage_reply(second, command_of(second), not_final);
+    stage_reply(first, last_command_of(first), not_final);
+    stage_reply(first, last_command_of(first), final);
+    stage_reply(second, last_command_of(second), final);
+    stage_reply(second, last_command_of(second), not_final);
     stage_go(&s);
 
     expect_process("WAITING_FOR_ASYNC bookFx", first, "status || ' ' || current_wait");
@@ -132,7 +132,7 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
 Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, DESIGN 8.6 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = tour_at_risk(&s, "{}"), command = command_of(id);
+    cb_uuid id = tour_at_risk(&s, "{}"), command = last_command_of(id);
 
     tour_book(&s, "risk");
     stage_go(&s);
@@ -151,7 +151,7 @@ Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, 
 Test(command_reply, an_id_in_capitals_is_the_same_id) /* CONTRACT wire format */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = tour_at_risk(&s, "{}"), command = command_of(id), capitals = command;
+    cb_uuid id = tour_at_risk(&s, "{}"), command = last_command_of(id), capitals = command;
 
     for (char *c = capitals.text; *c; c++)
         *c = (char)(*c >= 'a' && *c <= 'f' ? *c - 32 : *c);
@@ -194,7 +194,7 @@ Test(command_reply,
      a_final_failure_that_is_no_rule_parks_and_a_retry_sends_a_new_one) /* RL.3, STP.12 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = tour_at_risk(&s, "{}"), first = command_of(id);
+    cb_uuid id = tour_at_risk(&s, "{}"), first = last_command_of(id);
 
     stage_reply(id, first,
                 "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");

@@ -1,7 +1,7 @@
 /* Command steps that get no reply in time, and what is sent again when. RL.2, RL.8, DESIGN 4. */
 #include "tour.h"
 
-static void expect_parked(stage *s, cb_uuid id)
+static void expect_timed_out(stage *s, cb_uuid id)
 {
     expect_status(s, "WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT", id);
     expect_told("1", id, "WAIT_TIMEOUT");
@@ -17,11 +17,11 @@ Test(command_timeout, a_command_in_the_queue_is_canceled_in_the_same_transaction
     stage_wait(&s, 2);
     cr_expect(stage_step(&s)); /* one settle */
 
-    expect_parked(&s, id);
+    expect_timed_out(&s, id);
     expect_commands(&s, "risk/BookRisk CANCELED", id);
     expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_risk__commands");
     stage_go(&s); /* its own CANCELED is no decision */
-    expect_parked(&s, id);
+    expect_timed_out(&s, id);
     cr_expect_eq(stage_go(&s), 0);
     stage_close(&s);
 }
@@ -74,7 +74,7 @@ Test(command_timeout, of_a_command_that_was_received_waits_for_its_late_success)
 
     stage_wait(&s, 601);
     stage_go(&s);
-    expect_parked(&s, id);
+    expect_timed_out(&s, id);
     expect_commands(&s, "risk/BookRisk IN_PROGRESS", id);
 
     cb_settlement late = test_outcome(c, CB_SUCCESS);
@@ -120,7 +120,7 @@ Test(command_timeout, in_the_tsq_it_is_said_at_the_next_retry) /* RL.3, STP.12 *
     broken.domain = "risk";
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", broken));
     stage_go(&s);
-    expect_parked(&s, id);
+    expect_timed_out(&s, id);
 
     tour_retry(id);
     stage_go(&s);
@@ -198,7 +198,7 @@ Test(command_timeout, taken_away_by_the_configuration_ends_with_the_next_retry) 
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
     stage_wait(&s, 601);
     stage_go(&s);
-    expect_parked(&s, id);
+    expect_timed_out(&s, id);
 
     stage_release(&s, &type, 1, endless, 1);
     tour_retry(id);

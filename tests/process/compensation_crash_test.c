@@ -25,7 +25,7 @@ static void book_meanwhile(const char *function)
     s.kit.crashed = dies;
 }
 
-static void serve(cb_uuid id, const char *domain, moment when)
+static void serve_at(cb_uuid id, const char *domain, moment when)
 {
     if (when == DURING || when == DYING) {
         served_meanwhile = domain;
@@ -62,9 +62,9 @@ static void drive(cb_uuid id, moment when)
         else if (has_status(id, "^WAITING_FOR_TSQ$"))
             tour_retry(id);
         else if (stage_is_queued("risk"))
-            serve(id, "risk", when);
+            serve_at(id, "risk", when);
         else if (stage_is_queued("fx"))
-            serve(id, "fx", when);
+            serve_at(id, "fx", when);
     }
     cr_assert_fail("it does not end");
 }
@@ -76,7 +76,7 @@ static void drive(cb_uuid id, moment when)
     ", COMPENSATION bookFx COMPLETED, COMPENSATION quote COMPLETED, " \
     "COMPENSATION bookRisk COMPLETED, COMPENSATION prepare COMPLETED"
 
-static void expect_end(cb_uuid id, bool undone)
+static void expect_tour_end(cb_uuid id, bool undone)
 {
     expect_status(&s, undone ? "COMPENSATED DECLINED" : "COMPLETED", id);
     expect_value(bus.conn,
@@ -114,7 +114,7 @@ static void expect_nothing_left(void)
                  "(SELECT count(*) FROM commandbus.command_metadata)");
 }
 
-static void play(moment when, bool undone)
+static void play_crashes(moment when, bool undone)
 {
     const char *state = undone ? "{\"decline\":true}" : "{}";
     int last = 1;
@@ -129,7 +129,7 @@ static void play(moment when, bool undone)
         tour_calls[0] = 0;
         cb_uuid id = stage_start(&s, "Tour", state);
         drive(id, when);
-        expect_end(id, undone);
+        expect_tour_end(id, undone);
         last = k == 0 ? s.kit.durable : last;
     }
     cr_expect_geq(last, undone ? 9 : 5);
@@ -139,30 +139,30 @@ static void play(moment when, bool undone)
 
 Test(compensation_crash, anywhere_on_the_way_to_the_end)
 {
-    play(BEFORE, false);
+    play_crashes(BEFORE, false);
 }
 
 Test(compensation_crash, anywhere_on_the_way_there_and_back)
 {
-    play(BEFORE, true);
+    play_crashes(BEFORE, true);
 }
 
 Test(compensation_crash, with_replies_that_arrive_during_a_run)
 {
-    play(DURING, false);
+    play_crashes(DURING, false);
 }
 
 Test(compensation_crash, with_replies_that_arrive_during_a_run_and_back)
 {
-    play(DURING, true);
+    play_crashes(DURING, true);
 }
 
 Test(compensation_crash, of_a_worker_in_whose_run_the_reply_arrives)
 {
-    play(DYING, true);
+    play_crashes(DYING, true);
 }
 
 Test(compensation_crash, with_every_reply_twice)
 {
-    play(TWICE, true);
+    play_crashes(TWICE, true);
 }

@@ -6,7 +6,7 @@
     "COMMAND bookFx COMPLETED, STEP finish COMPLETED"
 
 /* Both commands are served: everything is done, and the process says no. */
-static cb_uuid decline(stage *s)
+static cb_uuid decline_tour(stage *s)
 {
     cb_uuid id = tour_at_fx(s, "{\"decline\":true}");
 
@@ -19,7 +19,7 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
 {
     stage s = tour_open(&tour_type);
 
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     expect_process("COMPENSATING", id, "phase");
     expect_state(&s, "prepare risk quote fx finish undo_fx undo_quote", id, "trail");
@@ -44,7 +44,7 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
 Test(compensation, each_record_says_what_undoes_it) /* DESIGN 4 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     expect_value(bus.conn,
                  "1 {\"inline\": true}, 2 {\"data\": {\"id\": 7}, \"domain\": \"risk\", "
@@ -103,7 +103,7 @@ Test(compensation, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8,
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
 
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
     expect_process("COMPENSATING quote", id, "phase || ' ' || current_step");
     expect_told("1", id, "COMPENSATION_FAILED");
@@ -127,7 +127,7 @@ Test(compensation,
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_INTERRUPTED;
 
-    cb_uuid id = decline(&s); /* comes to rest */
+    cb_uuid id = decline_tour(&s); /* comes to rest */
     expect_status(&s, "COMPENSATING DECLINED", id);
     tour_plays.undo_quote = CB_SUCCESS;
     stage_wait(&s, 2);
@@ -144,7 +144,7 @@ Test(compensation,
 Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* STP.8, RL.3 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
@@ -165,7 +165,7 @@ Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* 
 Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12, send_no */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "NOT_THERE");
     stage_go(&s);
@@ -184,7 +184,7 @@ Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12,
 Test(compensation, a_command_without_an_answer_is_waited_for_however_long_that_takes)
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_wait(&s, 30 * 86400);
     stage_go(&s);
@@ -225,7 +225,7 @@ Test(compensation,
 Test(compensation, responses_meanwhile_are_applied_at_the_next_run) /* STP.11 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_respond(&s, id, "note", "{\"word\":\"note\"}");
     cr_expect_eq(stage_go(&s), 0);
@@ -242,7 +242,7 @@ Test(compensation, replay_applies_responses_in_the_order_in_which_they_came) /* 
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_respond(&s, id, "note", "{\"word\":\"note\"}");
     tour_plays.undo_quote = CB_SUCCESS;

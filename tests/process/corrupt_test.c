@@ -3,7 +3,7 @@
 
 static const cb_response responses[] = { { "go", tale_approve } };
 
-static cb_flow works(cb_process *p, void *state)
+static cb_flow corrupt_works(cb_process *p, void *state)
 {
     cb_uuid uuid;
 
@@ -16,11 +16,11 @@ static cb_flow works(cb_process *p, void *state)
 }
 
 static const cb_process_type type =
-    tale_type("Corrupt", works, .responses = responses, .n_responses = 1);
+    tale_type("Corrupt", corrupt_works, .responses = responses, .n_responses = 1);
 
 /* A process that waits, spoiled by the statement and woken; beside it one that is fine. Then mended. */
-static void expect_parked(stage *s, const char *spoil, const char *code, const char *why,
-                          const char *mend)
+static void expect_corrupt(stage *s, const char *spoil, const char *code, const char *why,
+                           const char *mend)
 {
     cb_uuid bad = stage_start(s, "Corrupt", "{}");
 
@@ -49,14 +49,14 @@ Test(corrupt, a_state_that_does_not_parse_parks_its_process_only) /* STP.13 */
 {
     stage s = tale_open(&type);
 
-    expect_parked(&s, "UPDATE commandbus.process SET state = state || '{\"count\":\"many\"}'",
-                  "PERMANENT_FAILURE", "count",
-                  "UPDATE commandbus.process SET state = state || '{\"count\":1}'");
-    expect_parked(&s, "UPDATE commandbus.process SET state = '[1]'", "PERMANENT_FAILURE",
-                  "it cannot be read", "UPDATE commandbus.process SET state = '{}'");
-    expect_parked(&s, "UPDATE commandbus.process SET initial_state = '{\"approved\":7}'",
-                  "PERMANENT_FAILURE", "approved",
-                  "UPDATE commandbus.process SET initial_state = '{}'");
+    expect_corrupt(&s, "UPDATE commandbus.process SET state = state || '{\"count\":\"many\"}'",
+                   "PERMANENT_FAILURE", "count",
+                   "UPDATE commandbus.process SET state = state || '{\"count\":1}'");
+    expect_corrupt(&s, "UPDATE commandbus.process SET state = '[1]'", "PERMANENT_FAILURE",
+                   "it cannot be read", "UPDATE commandbus.process SET state = '{}'");
+    expect_corrupt(&s, "UPDATE commandbus.process SET initial_state = '{\"approved\":7}'",
+                   "PERMANENT_FAILURE", "approved",
+                   "UPDATE commandbus.process SET initial_state = '{}'");
     stage_close(&s);
 }
 
@@ -67,22 +67,22 @@ Test(corrupt, nor_does_a_history_that_is_not_ours_harm_others) /* STP.13 */
 {
     stage s = tale_open(&type);
 
-    expect_parked(&s, HISTORY "ordinal = 9" OF(4), "PERMANENT_FAILURE",
-                  "record 4 of its history is invalid", HISTORY "ordinal = 4" OF(9));
-    expect_parked(&s, HISTORY "patch = '5'" OF(1), "NON_DETERMINISTIC",
-                  "a record does not fit the state", HISTORY "patch = '{\"count\":1}'" OF(1));
-    expect_parked(&s, HISTORY "patch = '{\"count\":[]}'" OF(1), "NON_DETERMINISTIC", "count",
-                  HISTORY "patch = NULL" OF(1));
-    expect_parked(&s, HISTORY "opening = '\"x\"'" OF(4), "NON_DETERMINISTIC",
-                  "a record does not fit the state", HISTORY "opening = NULL" OF(4));
-    expect_parked(&s, HISTORY "result = '{}'" OF(2), "NON_DETERMINISTIC", "was recorded as 0",
-                  HISTORY "result = '1'" OF(2));
-    expect_parked(&s, HISTORY "result = '\"no uuid\"'" OF(3), "NON_DETERMINISTIC",
-                  "something other than a UUID",
-                  HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
-    expect_parked(&s, HISTORY "result = NULL" OF(3), "NON_DETERMINISTIC",
-                  "something other than a UUID",
-                  HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
+    expect_corrupt(&s, HISTORY "ordinal = 9" OF(4), "PERMANENT_FAILURE",
+                   "record 4 of its history is invalid", HISTORY "ordinal = 4" OF(9));
+    expect_corrupt(&s, HISTORY "patch = '5'" OF(1), "NON_DETERMINISTIC",
+                   "a record does not fit the state", HISTORY "patch = '{\"count\":1}'" OF(1));
+    expect_corrupt(&s, HISTORY "patch = '{\"count\":[]}'" OF(1), "NON_DETERMINISTIC", "count",
+                   HISTORY "patch = NULL" OF(1));
+    expect_corrupt(&s, HISTORY "opening = '\"x\"'" OF(4), "NON_DETERMINISTIC",
+                   "a record does not fit the state", HISTORY "opening = NULL" OF(4));
+    expect_corrupt(&s, HISTORY "result = '{}'" OF(2), "NON_DETERMINISTIC", "was recorded as 0",
+                   HISTORY "result = '1'" OF(2));
+    expect_corrupt(&s, HISTORY "result = '\"no uuid\"'" OF(3), "NON_DETERMINISTIC",
+                   "something other than a UUID",
+                   HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
+    expect_corrupt(&s, HISTORY "result = NULL" OF(3), "NON_DETERMINISTIC",
+                   "something other than a UUID",
+                   HISTORY "result = '\"0b6f6b57-2f41-4d0f-9d5f-6a1f0a1d7a01\"'" OF(3));
     stage_close(&s);
 }
 
@@ -91,12 +91,12 @@ Test(corrupt, nor_does_a_way_out_that_leads_nowhere) /* STP.13, DESIGN 8.7 */
 {
     stage s = tale_open(&type);
 
-    expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"asked\":true}'",
-                  "PERMANENT_FAILURE", "its 'leaving' does not parse",
-                  "UPDATE commandbus.process SET leaving = NULL");
-    expect_parked(&s, "UPDATE commandbus.process SET leaving = '{\"to\":\"END\"}'",
-                  "PERMANENT_FAILURE", "its 'leaving' does not parse",
-                  "UPDATE commandbus.process SET leaving = NULL");
+    expect_corrupt(&s, "UPDATE commandbus.process SET leaving = '{\"asked\":true}'",
+                   "PERMANENT_FAILURE", "its 'leaving' does not parse",
+                   "UPDATE commandbus.process SET leaving = NULL");
+    expect_corrupt(&s, "UPDATE commandbus.process SET leaving = '{\"to\":\"END\"}'",
+                   "PERMANENT_FAILURE", "its 'leaving' does not parse",
+                   "UPDATE commandbus.process SET leaving = NULL");
     stage_close(&s);
 }
 
@@ -138,7 +138,7 @@ Test(corrupt, at_its_end_it_stays_at_its_end) /* STP.11, STP.13 */
 
 Test(corrupt, a_type_that_this_worker_does_not_have_waits_for_one_that_has) /* STP.13 */
 {
-    static const cb_process_type other = tale_type("Other", works, .version = 1);
+    static const cb_process_type other = tale_type("Other", corrupt_works, .version = 1);
     const cb_process_type *both[] = { &type, &other };
     stage s = stage_open(both, 2, NULL, 0);
     cb_uuid id = stage_start(&s, "Other", "{\"approved\":true}");

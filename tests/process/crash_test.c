@@ -9,7 +9,7 @@ enum {
 static int begun[STEPS]; /* how often each function was really entered */
 static int made;
 
-static cb_outcome work(tale *t, int i)
+static cb_outcome work_step(tale *t, int i)
 {
     char word[20];
 
@@ -24,7 +24,7 @@ static cb_outcome work(tale *t, int i)
     static cb_outcome s##i(cb_context *ctx, void *state) \
     {                                                    \
         (void)ctx;                                       \
-        return work(state, i);                           \
+        return work_step(state, i);                      \
     }
 STEP(0)
 STEP(1)
@@ -81,7 +81,7 @@ static const cb_process_type type =
     tale_type("Everything", everything, .responses = responses, .n_responses = 1);
 
 /* The only response, however often it is sent. */
-static void answer(cb_uuid id)
+static void respond_go(cb_uuid id)
 {
     bool accepted;
     cb_error e;
@@ -132,7 +132,7 @@ Test(crash, after_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DESI
                 stage_restart(&s);
                 stage_go(&s);
             }
-            answer(id);
+            respond_go(id);
         }
         expect_ended(&s, id, at);
         for (int i = 1; i < STEPS; i++)
@@ -155,7 +155,7 @@ Test(crash, before_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DES
         d = (dying){ .stage = &s, .die_at = ++at };
         for (int i = 0; i < 8; i++) {
             if (!dying_step(&d) && i >= 2)
-                answer(id);
+                respond_go(id);
         }
         expect_ended(&s, id, at);
     } while (d.settles >= at);
@@ -176,7 +176,7 @@ Test(crash, a_step_that_may_begin_once_is_never_begun_again_by_itself) /* STP.9 
         d = (dying){ .stage = &s, .die_at = ++at };
         for (int i = 0; i < 8; i++) {
             if (!dying_step(&d) && i >= 2)
-                answer(id);
+                respond_go(id);
             char *code = test_value(bus.conn,
                                     "SELECT error_code FROM commandbus.process WHERE process_id = "
                                     "$1 AND status = 'WAITING_FOR_TSQ'",

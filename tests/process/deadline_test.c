@@ -13,7 +13,7 @@ static cb_process_type due(cb_deadline_action action)
 }
 
 /* Waits for the reply of bookRisk, with a deadline in a minute. */
-static cb_uuid start(stage *s)
+static cb_uuid start_due_tour(stage *s)
 {
     cb_uuid id = stage_start_due(s, "Tour", "{}", 60);
 
@@ -24,7 +24,7 @@ static cb_uuid start(stage *s)
 Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
 
     stage_wait(&s, 59);
     cr_expect_eq(stage_go(&s), 0);
@@ -48,7 +48,7 @@ Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
 Test(deadline, a_new_one_counts_from_then_on) /* STP.12 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
     cb_error e;
 
     stage_wait(&s, 61);
@@ -219,7 +219,7 @@ Test(deadline, does_nothing_to_a_process_that_waits_for_an_operator) /* STP.10 *
 {
     cb_process_type type = due(CB_DEADLINE_FAIL);
     stage s = tour_open(&type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
@@ -262,7 +262,7 @@ Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
 
     for (size_t i = 0; i < CB_COUNT(moments); i++) {
         stage s = tour_open(&tour_type);
-        cb_uuid id = start(&s);
+        cb_uuid id = start_due_tour(&s);
         free(test_value(bus.conn,
                         "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
                         "wake_at = $1::timestamptz RETURNING 1",

@@ -19,7 +19,7 @@ static enum {
     RELEASES
 } release;
 
-static cb_flow step(cb_process *p, const char *name)
+static cb_flow count_step(cb_process *p, const char *name)
 {
     return cb_step(p, name, tale_count, .local = true);
 }
@@ -30,23 +30,23 @@ static cb_flow released(cb_process *p, void *state)
     int64_t now;
 
     (void)state;
-    CB_DO(step(p, release == ORDER ? "b" : "a"));
+    CB_DO(count_step(p, release == ORDER ? "b" : "a"));
     if (release == ENDS)
         return CB_DONE;
     if (release == FAILS)
         return cb_business_failure(p, "CHANGED", "its mind");
     if (release == ADDED)
-        CB_DO(step(p, "added"));
+        CB_DO(count_step(p, "added"));
     if (release == KIND)
         CB_DO(cb_wait(p, "b", tale_is_approved, .timeout_ms = 0));
     else if (release != REMOVED)
-        CB_DO(step(p, release == ORDER ? "a" : release == NAME ? "bb" : "b"));
+        CB_DO(count_step(p, release == ORDER ? "a" : release == NAME ? "bb" : "b"));
     if (release == SIDE_EFFECT_KIND)
         CB_DO(cb_side_effect_time(p, "chance", &now));
     else
         CB_DO(cb_side_effect_uuid(p, "chance", &uuid));
     CB_DO(cb_wait(p, release == WAIT_RENAMED ? "go now" : "go", tale_is_approved, .timeout_ms = 0));
-    CB_DO(step(p, "c"));
+    CB_DO(count_step(p, "c"));
     return CB_DONE;
 }
 

@@ -10,20 +10,20 @@ static cb_uuid victim;
 static login forger;
 
 /* The victim waits for the reply to bookRisk, with bookFx to come, then for the response "go". */
-static void open_all(void)
+static void open_forger(void)
 {
     s = tour_open(&tour_type);
     victim = tour_at_risk(&s, "{\"wait_at_last\": true}");
     forger = login_open("commandbus_sender");
 }
 
-static void close_all(void)
+static void close_forger(void)
 {
     login_close(&forger);
     stage_close(&s);
 }
 
-TestSuite(forged, .init = open_all, .fini = close_all);
+TestSuite(forged, .init = open_forger, .fini = close_forger);
 
 /* The ids of the command that is out and of the one that comes next, in every version that a sender may think of. */
 #define OUT   "command/bookRisk/1"
@@ -252,7 +252,7 @@ static void allow(const char *call, const char *response, const char *role)
     test_exec(bus.conn, sql);
 }
 
-static const char *respond(const login *l, const char *name)
+static const char *respond_as(const login *l, const char *name)
 {
     char sql[256];
 
@@ -267,17 +267,17 @@ Test(forged, responses_are_taken_from_who_was_allowed_that_one_and_from_operator
           other = login_open("commandbus_sender");
 
     allow("allow_response", "note", forger.name);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
-    cr_expect_str_eq(respond(&forger, "go"), "CB007");
-    cr_expect_str_eq(respond(&other, "note"), "CB007");
-    cr_expect_str_eq(respond(&ann, "go"), "00000");
-    cr_expect_str_eq(respond(&worker, "go"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "go"), "CB007");
+    cr_expect_str_eq(respond_as(&other, "note"), "CB007");
+    cr_expect_str_eq(respond_as(&ann, "go"), "00000");
+    cr_expect_str_eq(respond_as(&worker, "go"), "00000");
 
     allow("allow_response", "*", forger.name);
-    cr_expect_str_eq(respond(&forger, "go"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "go"), "00000");
     allow("forbid_response", "*", forger.name);
     allow("forbid_response", "note", forger.name);
-    cr_expect_str_eq(respond(&forger, "note"), "CB007");
+    cr_expect_str_eq(respond_as(&forger, "note"), "CB007");
 
     cr_expect_str_eq(
         test_sqlstate(forger.conn, "SELECT commandbus.allow_response('Tour', 'go', current_user)"),
@@ -299,19 +299,19 @@ Test(forged, responses_of_a_role_that_is_renamed_or_dropped_break_nothing)
     snprintf(sql, sizeof sql, "CREATE ROLE %s; GRANT %s TO %s", role, role, forger.name);
     test_exec(bus.conn, sql);
     allow("allow_response", "note", role);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
 
     snprintf(sql, sizeof sql, "ALTER ROLE %s RENAME TO %s", role, renamed);
     test_exec(bus.conn, sql);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
 
     snprintf(sql, sizeof sql, "DROP ROLE %s", renamed);
     test_exec(bus.conn, sql);
-    cr_expect_str_eq(respond(&forger, "note"), "CB007");
+    cr_expect_str_eq(respond_as(&forger, "note"), "CB007");
     test_exec(bus.conn, "SELECT * FROM commandbus.responder");
     allow("allow_response", "go", forger.name);
     expect_value(bus.conn, "go", "SELECT string_agg(response, ' ') FROM commandbus.responder");
-    cr_expect_str_eq(respond(&forger, "go"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "go"), "00000");
 }
 
 /* The refusal says what an administrator runs. */

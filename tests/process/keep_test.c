@@ -15,7 +15,7 @@ static cb_outcome leaves_nan(cb_context *ctx, void *state)
     return CB_SUCCESS;
 }
 
-static cb_outcome undo(cb_context *ctx, void *state)
+static cb_outcome undo_nothing(cb_context *ctx, void *state)
 {
     (void)ctx;
     (void)state;
@@ -25,7 +25,7 @@ static cb_outcome undo(cb_context *ctx, void *state)
 static cb_flow step_that_leaves(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "measure", leaves_nan, .compensate = undo));
+    CB_DO(cb_step(p, "measure", leaves_nan, .compensate = undo_nothing));
     return CB_DONE;
 }
 

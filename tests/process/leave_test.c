@@ -12,7 +12,7 @@ static stage open_due(cb_process_type *type, cb_deadline_action action, cb_uuid 
     return s;
 }
 
-static void settle(const cb_claim *claim, cb_outcome outcome)
+static void settle_risk(const cb_claim *claim, cb_outcome outcome)
 {
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), outcome);
 
@@ -52,7 +52,7 @@ Test(leave, a_success_after_the_decision_is_recorded_and_undone) /* STP.10, DESI
 
     stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
-    settle(claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -86,7 +86,7 @@ Test(leave, waits_for_the_outcome_without_spinning) /* DESIGN 8.7 */
     cr_expect_leq(stage_go(&s), 1);
 
     expect_told("0", id, "DEADLINE_EXCEEDED");
-    settle(claim, CB_BUSINESS_RULE);
+    settle_risk(claim, CB_BUSINESS_RULE);
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
     stage_close(&s);
@@ -110,7 +110,7 @@ Test(leave, without_an_answer_a_person_is_asked) /* DESIGN 4 OUTCOME_UNKNOWN */
                  "WHERE process_id = $1",
                  id.text, cb_claim_at(claim, 0)->command_id.text);
 
-    settle(claim, CB_SUCCESS); /* late, but it is known now */
+    settle_risk(claim, CB_SUCCESS); /* late, but it is known now */
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
@@ -135,7 +135,7 @@ Test(leave, a_retry_of_that_waits_once_more) /* STP.12 */
     stage_wait(&s, 121);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    settle(claim, CB_BUSINESS_RULE);
+    settle_risk(claim, CB_BUSINESS_RULE);
     stage_go(&s);
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     stage_close(&s);
@@ -154,7 +154,7 @@ Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LAT
     tour_cancel(id, true); /* who does that has looked */
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
-    settle(claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
 
     expect_told("1", id, "LATE_REPLY");
@@ -190,7 +190,7 @@ Test(leave, a_command_in_the_tsq_is_decided_there) /* DESIGN 4, STP.12 */
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
     stage_pass(&s, 61);
 
-    settle(claim, CB_PERMANENT);
+    settle_risk(claim, CB_PERMANENT);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
     tour_retry(id); /* and with it the command */
@@ -219,7 +219,7 @@ Test(leave, to_fail_also_waits_for_the_outcome) /* STP.10 FAIL */
 
     stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
-    settle(claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
 
     expect_status(&s, "FAILED DEADLINE_EXCEEDED", id);

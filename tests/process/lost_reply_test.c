@@ -2,7 +2,7 @@
 #include "tour.h"
 
 /* Somebody empties the reply queue. */
-static void lose(const char *replies)
+static void empty_replies(const char *replies)
 {
     expect_value(bus.conn, replies,
                  "WITH lost AS (DELETE FROM pgmq.q_payments__replies RETURNING 1) "
@@ -27,7 +27,7 @@ Test(lost_reply, is_taken_from_the_command_when_the_wait_is_over)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
-    lose("1");
+    empty_replies("1");
 
     stage_wait(&s, 599);
     cr_expect_eq(stage_go(&s), 0);
@@ -52,7 +52,7 @@ Test(lost_reply, is_taken_from_the_command_at_a_retry)
     late.domain = "risk";
     late.result = "{\"id\":7}";
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
-    lose("1");
+    empty_replies("1");
 
     tour_retry(id);
     stage_go(&s);
@@ -67,7 +67,7 @@ Test(lost_reply, is_put_back_once_by_who_looks_for_it) /* DESIGN 8.6 */
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
     expect_restored(&s, "0"); /* on its way */
-    lose("1");
+    empty_replies("1");
 
     expect_value(bus.conn, "COMPLETED",
                  "SELECT outcome FROM commandbus.restore_replies(dry_run => true)");
@@ -112,7 +112,7 @@ Test(lost_reply, that_turns_up_after_all_changes_nothing)
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
     test_exec(bus.conn, "CREATE TABLE kept AS SELECT message FROM pgmq.q_payments__replies");
-    lose("1");
+    empty_replies("1");
     expect_restored(&s, "1");
     stage_go(&s);
 
@@ -135,7 +135,7 @@ static char *story_of_refusal(bool lost)
 
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT");
     if (lost) {
-        lose("1");
+        empty_replies("1");
         expect_restored(&s, "1");
     }
     stage_go(&s);
@@ -166,7 +166,7 @@ Test(lost_reply, that_was_not_final_parks_the_process) /* RL.3 */
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
-    lose("1");
+    empty_replies("1");
 
     expect_restored(&s, "1");
     stage_go(&s);
@@ -181,7 +181,7 @@ Test(lost_reply, that_was_not_final_parks_it_when_the_wait_is_over) /* RL.3 */
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
-    lose("1");
+    empty_replies("1");
 
     stage_wait(&s, 601);
     stage_go(&s);
@@ -200,7 +200,7 @@ static cb_uuid decided_in_vain(stage *s, const char *decision)
     stage_go(s);
     expect_status(s, IN_TSQ, id);
     free(test_value(bus.conn, decision, NULL));
-    lose("1");
+    empty_replies("1");
     return id;
 }
 
@@ -240,7 +240,7 @@ Test(lost_reply, of_a_compensation_is_found_though_it_has_no_timer) /* STP.8 */
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
-    lose("1");
+    empty_replies("1");
 
     expect_restored(&s, "1");
     stage_go(&s);
@@ -261,7 +261,7 @@ Test(lost_reply, is_known_to_who_cancels_the_process)
     late.domain = "risk";
     late.result = "{\"id\":7}";
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
-    lose("1");
+    empty_replies("1");
 
     tour_cancel(id, true);
     stage_go(&s);
@@ -287,7 +287,7 @@ Test(lost_reply, is_asked_for_on_the_way_back)
     late.domain = "risk";
     late.result = "{\"id\":7}";
     expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
-    lose("1");
+    empty_replies("1");
 
     stage_wait(&s, 121);
     stage_go(&s);
@@ -341,7 +341,7 @@ Test(lost_reply, is_named_by_doctor) /* PM.6 */
     const char *detail = "";
     test_exec(bus.conn, "UPDATE commandbus.command_metadata SET completed_at = completed_at - "
                         "interval '1 minute'");
-    lose("1");
+    empty_replies("1");
     stage_wait(&s, 60);
 
     cr_assert(cb_doctor(bus.db, &rows, &e), "%s", e.message);

@@ -4,7 +4,7 @@
 #include "order.h"
 
 /* The handlers of all domains, and the one who approves; the same answer again does no harm. */
-static void play_others(stage *s, cb_uuid id, bool decline)
+static void serve_order(stage *s, cb_uuid id, bool decline)
 {
     static const char *const domains[] = { "risk", "fx", "payments" };
     bool accepted;
@@ -24,7 +24,7 @@ static void play_others(stage *s, cb_uuid id, bool decline)
                                      &accepted, &e));
 }
 
-static void expect_end(stage *s, cb_uuid id, bool decline)
+static void expect_order_end(stage *s, cb_uuid id, bool decline)
 {
     static const char forward[] =
         "COMMAND reserve COMPLETED, WAIT approve COMPLETED, COMMAND charge COMPLETED, COMMAND ship "
@@ -67,10 +67,10 @@ static bool dies_after(stage *s, int at, bool decline)
             crashed = true;
             stage_restart(s);
         } else {
-            play_others(s, id, decline);
+            serve_order(s, id, decline);
         }
     }
-    expect_end(s, id, decline);
+    expect_order_end(s, id, decline);
     return crashed;
 }
 
@@ -101,10 +101,10 @@ static bool dies_before(stage *s, int at, bool decline)
     for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (dying_step(&d) || d.dead)
             continue;
-        play_others(s, id, decline);
+        serve_order(s, id, decline);
         deliver();
     }
-    expect_end(s, id, decline);
+    expect_order_end(s, id, decline);
     return d.settles >= at;
 }
 

@@ -14,7 +14,7 @@ static cb_uuid at_approval(stage *s)
     return id;
 }
 
-static bool answer(cb_uuid id, const char *payload, cb_uuid response_id)
+static bool respond_approval(cb_uuid id, const char *payload, cb_uuid response_id)
 {
     bool accepted = false;
     cb_error e;
@@ -69,10 +69,10 @@ Test(manager_response, the_same_one_twice_is_taken_once) /* PM.2 */
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s), response = cb_uuid_new();
 
-    cr_expect(answer(id, "{\"ok\":true}", response));
-    cr_expect_not(answer(id, "{\"ok\":true}", response));
+    cr_expect(respond_approval(id, "{\"ok\":true}", response));
+    cr_expect_not(respond_approval(id, "{\"ok\":true}", response));
     stage_go(&s);
-    cr_expect_not(answer(id, "{\"ok\":false}", response));
+    cr_expect_not(respond_approval(id, "{\"ok\":false}", response));
     stage_respond(&s, id, "approval", "{\"ok\":false}"); /* another one: nobody waits for it */
     stage_go(&s);
 

@@ -16,13 +16,6 @@ static cb_outcome inner(cb_context *ctx, void *state)
     return CB_SUCCESS;
 }
 
-static cb_outcome plain(cb_context *ctx, void *state)
-{
-    (void)ctx;
-    ((tale *)state)->count++;
-    return CB_SUCCESS;
-}
-
 static cb_outcome calls_inside(cb_context *ctx, void *state)
 {
     (void)ctx;
@@ -37,7 +30,7 @@ static cb_flow nested(cb_process *p, void *state)
 {
     (void)state;
     kept = p;
-    CB_DO(cb_step(p, "outer", twisted ? calls_inside : plain, .max_attempts = 3));
+    CB_DO(cb_step(p, "outer", twisted ? calls_inside : tale_count, .max_attempts = 3));
     return CB_DONE;
 }
 
@@ -81,7 +74,7 @@ static cb_flow threaded(cb_process *p, void *state)
     (void)state;
     cr_assert_eq(pthread_create(&thread, NULL, call_from_abroad, p), 0);
     pthread_join(thread, NULL);
-    CB_DO(cb_step(p, "own", plain, .local = true));
+    CB_DO(cb_step(p, "own", tale_count, .local = true));
     return CB_DONE;
 }
 
@@ -136,8 +129,8 @@ static const char *second_name;
 static cb_flow two_names(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "one", plain, .local = true));
-    CB_DO(cb_step(p, second_name, plain, .local = true));
+    CB_DO(cb_step(p, "one", tale_count, .local = true));
+    CB_DO(cb_step(p, second_name, tale_count, .local = true));
     return CB_DONE;
 }
 
@@ -185,7 +178,7 @@ static cb_flow made_names(cb_process *p, void *state)
     (void)state;
     for (int i = 1; i <= 3; i++) {
         snprintf(name, sizeof name, "step %d", i);
-        CB_DO(cb_step(p, name, plain, .max_attempts = 1));
+        CB_DO(cb_step(p, name, tale_count, .max_attempts = 1));
     }
     snprintf(name, sizeof name, "time");
     CB_DO(cb_side_effect_time(p, name, &now));
@@ -217,11 +210,11 @@ static cb_flow careless(cb_process *p, void *state)
 {
     tale *t = state;
 
-    (void)cb_step(p, "one", plain, .local = true);
+    (void)cb_step(p, "one", tale_count, .local = true);
     (void)cb_wait(p, "wait", tale_is_approved, .timeout_ms = 0);
     t->count = 50;
     cb_text_set(&t->note, "not yet");
-    (void)cb_step(p, "two", plain, .local = true);
+    (void)cb_step(p, "two", tale_count, .local = true);
     return CB_DONE;
 }
 
@@ -245,7 +238,7 @@ static int returned;
 static cb_flow returns_it(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "one", plain, .local = true));
+    CB_DO(cb_step(p, "one", tale_count, .local = true));
     return (cb_flow)returned;
 }
 

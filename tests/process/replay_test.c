@@ -200,7 +200,7 @@ static cb_outcome writes_count(cb_context *ctx, void *state)
     return CB_SUCCESS;
 }
 
-static cb_outcome nothing(cb_context *ctx, void *state)
+static cb_outcome step_nothing(cb_context *ctx, void *state)
 {
     (void)ctx;
     (void)state;
@@ -218,7 +218,7 @@ static cb_flow branching(cb_process *p, void *state)
     CB_DO(cb_step(p, "count", writes_count, .max_attempts = 2, .retry_delay_ms = 60000));
     strcat(branches, t->count == 1 ? "1" : "?");
     if (t->approved) /* by a response that came while the step was open */
-        CB_DO(cb_step(p, "approved", nothing, .local = true));
+        CB_DO(cb_step(p, "approved", step_nothing, .local = true));
     if (t->count == 1)
         CB_DO(cb_step(p, "one", first, .local = true));
     else

@@ -45,7 +45,7 @@ static int fails;
 static stage *here;         /* with an answer that arrives while the step runs */
 static cb_uuid answered_id; /* whose */
 
-static cb_outcome work(cb_context *ctx, void *state)
+static cb_outcome work_or_fail(cb_context *ctx, void *state)
 {
     runs++;
     tale_say(state, "worked");
@@ -58,7 +58,7 @@ static cb_outcome work(cb_context *ctx, void *state)
 static cb_flow works_and_waits(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "work", work, .max_attempts = 2, .retry_delay_ms = 60000));
+    CB_DO(cb_step(p, "work", work_or_fail, .max_attempts = 2, .retry_delay_ms = 60000));
     CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
     tale_say(state, "done");
     return CB_DONE;

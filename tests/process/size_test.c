@@ -95,7 +95,7 @@ Test(size, records_that_come_to_too_much_park_it_at_once) /* DESIGN 8.10 */
 
 /* ---- responses ---- */
 
-static bool take_note(void *state, json_object *payload)
+static bool say_note(void *state, json_object *payload)
 {
     tale *t = state;
     json_object *note = NULL;
@@ -106,9 +106,9 @@ static bool take_note(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "note", take_note }, { "approve", tale_approve } };
+static const cb_response responses[] = { { "note", say_note }, { "approve", tale_approve } };
 
-static cb_flow waits(cb_process *p, void *state)
+static cb_flow wait_an_hour(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
@@ -116,7 +116,7 @@ static cb_flow waits(cb_process *p, void *state)
 }
 
 static const cb_process_type waiting =
-    tale_type("Waiting", waits, .responses = responses, .n_responses = CB_COUNT(responses));
+    tale_type("Waiting", wait_an_hour, .responses = responses, .n_responses = CB_COUNT(responses));
 
 static void respond_note(stage *s, cb_uuid id)
 {

@@ -8,7 +8,7 @@ static int ran;
 static bool fails, dies;
 static stage *here;
 
-static cb_outcome work(cb_context *ctx, void *state)
+static cb_outcome work_or_die(cb_context *ctx, void *state)
 {
     ran++;
     if (dies && ran == 2)
@@ -26,8 +26,8 @@ static const cb_response responses[] = { { "go", tale_approve } };
 static cb_flow works(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "before", work, .local = true));
-    CB_DO(cb_step(p, "work", work, .max_attempts = 2, .timeout_ms = 120000));
+    CB_DO(cb_step(p, "before", work_or_die, .local = true));
+    CB_DO(cb_step(p, "work", work_or_die, .max_attempts = 2, .timeout_ms = 120000));
     CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
@@ -242,7 +242,7 @@ static cb_flow locked(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "one", work_while_locked, .max_attempts = 1));
-    CB_DO(cb_step(p, "two", work, .max_attempts = 1));
+    CB_DO(cb_step(p, "two", work_or_die, .max_attempts = 1));
     CB_DO(cb_step(p, "three", work_while_locked, .max_attempts = 1));
     return CB_DONE;
 }

@@ -46,12 +46,12 @@ static cb_outcome add_line(cb_context *ctx, void *state)
     return cb_text_set(&l->article, "A-1") ? CB_SUCCESS : cb_transient(ctx, "NO_MEMORY", "again");
 }
 
-static bool may_go(const void *state)
+static bool purchase_may_go(const void *state)
 {
     return ((const purchase *)state)->go;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool take_purchase_go(void *state, json_object *payload)
 {
     (void)payload;
     ((purchase *)state)->go = true;
@@ -63,12 +63,12 @@ static cb_flow buy(cb_process *p, void *state)
     (void)state;
     CB_DO(cb_step(p, "move", move_away, .max_attempts = 2));
     CB_DO(cb_step(p, "add", add_line, .max_attempts = 2));
-    CB_DO(cb_wait(p, "await", may_go, .timeout_ms = CB_HOURS(1)));
+    CB_DO(cb_wait(p, "await", purchase_may_go, .timeout_ms = CB_HOURS(1)));
     CB_DO(cb_step(p, "again", add_line, .max_attempts = 2));
     return CB_DONE;
 }
 
-static const cb_response responses[] = { { "go", take_go } };
+static const cb_response responses[] = { { "go", take_purchase_go } };
 static const cb_process_type buy_type = { .name = "Buy",
                                           .domain = "payments",
                                           .state = &purchase_fields,
@@ -158,7 +158,7 @@ Test(typed_state, a_list_that_is_full_and_a_state_of_the_wrong_shape_are_told_by
     stage_close(&s);
 }
 
-static void complete(stage *s, cb_uuid id, const char *overrides)
+static void complete_by_hand(stage *s, cb_uuid id, const char *overrides)
 {
     cb_error e;
 
@@ -174,15 +174,16 @@ Test(typed_state, an_operator_sets_a_member_of_a_nested_struct_and_what_is_missp
     cb_uuid id = stage_start(&s, "Buy", "{\"lines\": [{}, {}, {}], \"ship_to\": {\"zip\": \"1\"}}");
 
     stage_go(&s);
-    complete(&s, id, "{\"ship_to\": {\"ctiy\": \"Jena\"}}");
+    complete_by_hand(&s, id, "{\"ship_to\": {\"ctiy\": \"Jena\"}}");
     expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%ship_to has no field ''ctiy''%' "
                  "FROM commandbus.process WHERE process_id = $1",
                  id.text);
-    complete(&s, id, "{\"lines\": [{\"artcle\": \"B\"}]}");
+    complete_by_hand(&s, id, "{\"lines\": [{\"artcle\": \"B\"}]}");
     expect_value(bus.conn, "WAITING_FOR_TSQ",
                  "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
-    complete(&s, id, "{\"ship_to\": {\"city\": \"Jena\"}, \"lines\": [{\"article\": \"B\"}]}");
+    complete_by_hand(&s, id,
+                     "{\"ship_to\": {\"city\": \"Jena\"}, \"lines\": [{\"article\": \"B\"}]}");
 
     expect_status(&s, "COMPLETED", id);
     expect_value(bus.conn,

@@ -57,3 +57,12 @@ char *life_column(const cb_uuid *id, const char *column)
              "SELECT %s FROM commandbus.command_metadata WHERE command_id = $1::uuid", column);
     return test_value(bus.conn, sql, id->text, NULL);
 }
+
+cb_purge_counts life_purge(cb_purge_options options)
+{
+    cb_purge_counts counts;
+    cb_error e = { 0 };
+
+    expect_ok(cb_purge(bus.db, &options, &counts, &e), e);
+    return counts;
+}

@@ -20,6 +20,9 @@ cb_uuid life_run(const char *arguments, const char *outcome);
 /* The same with a PERMANENT: now it is in the troubleshooting queue. */
 cb_uuid life_into_tsq(const char *arguments);
 
+/* What was removed. */
+cb_purge_counts life_purge(cb_purge_options options);
+
 /* A column of the command's row as text, "" for NULL; the caller frees it. */
 char *life_column(const cb_uuid *id, const char *column);
 

@@ -63,7 +63,7 @@ typedef struct {
     cb_error error;
 } member;
 
-static unsigned roll(member *m, unsigned sides)
+static unsigned member_rolls(member *m, unsigned sides)
 {
     return (unsigned)rand_r(&m->seed) % sides;
 }
@@ -155,13 +155,13 @@ static bool is_passing(member *m)
     return passing;
 }
 
-static bool claim_some(member *m, cb_db *db, cb_receiver *receiver, handler like, bool loses)
+static bool member_claims(member *m, cb_db *db, cb_receiver *receiver, handler like, bool loses)
 {
     OWNED(cb_claim) claim = NULL;
     int first = m->f->in_force;
     double asked_at = test_clock();
 
-    if (!cb_receive(db, receiver, 1 + (int)roll(m, 3), &claim, &m->error))
+    if (!cb_receive(db, receiver, 1 + (int)member_rolls(m, 3), &claim, &m->error))
         return is_passing(m);
     if (loses) {
         m->f->lost += (long)cb_claim_count(claim);
@@ -195,17 +195,17 @@ static bool claimer_works(member *m, cb_db *db)
         return false;
 
     while (fine && !m->f->stop) {
-        unsigned what = m->f->drain ? 1000 : roll(m, 1000);
+        unsigned what = m->f->drain ? 1000 : member_rolls(m, 1000);
         handler running = { .state = RUNS, .claimer = m->number };
         if (what < 15) {
-            fine = claim_some(m, db, silent, (handler){ .state = SILENT }, false);
+            fine = member_claims(m, db, silent, (handler){ .state = SILENT }, false);
         } else if (what < 60) {
-            fine = claim_some(m, db, own, running, true) && release_unknown(m, db, name);
+            fine = member_claims(m, db, own, running, true) && release_unknown(m, db, name);
         } else {
-            fine = claim_some(m, db, own, running, false);
+            fine = member_claims(m, db, own, running, false);
         }
         /* What another held just then was not released. */
-        if (fine && (what < 60 || roll(m, 50) == 0))
+        if (fine && (what < 60 || member_rolls(m, 50) == 0))
             fine = release_unknown(m, db, name);
     }
     return fine && release_unknown(m, db, name);
@@ -219,7 +219,7 @@ static size_t take_some(member *m, size_t *at, cb_settlement *items)
 
     pthread_mutex_lock(&f->lock);
     for (size_t look = 0; look < ROSTER && n < HANDFUL; look++) {
-        size_t i = roll(m, ROSTER);
+        size_t i = member_rolls(m, ROSTER);
         handler *h = &f->roster[i];
         if (h->state != RUNS && h->state != TIMED_OUT)
             continue;
@@ -227,11 +227,11 @@ static size_t take_some(member *m, size_t *at, cb_settlement *items)
         *item = (cb_settlement){ .domain = "fx",
                                  .command_id = h->id,
                                  .lease_no = h->lease_no,
-                                 .outcome = f->drain || roll(m, 20) == 0 ? CB_SUCCESS
-                                            : roll(m, 3)                 ? CB_TRANSIENT
-                                                                         : CB_INTERRUPTED,
+                                 .outcome = f->drain || member_rolls(m, 20) == 0 ? CB_SUCCESS
+                                            : member_rolls(m, 3)                 ? CB_TRANSIENT
+                                                                                 : CB_INTERRUPTED,
                                  .error_code = "HANDLER_TIMEOUT" };
-        item->still_running = h->state == RUNS && !f->drain && roll(m, 4) == 0;
+        item->still_running = h->state == RUNS && !f->drain && member_rolls(m, 4) == 0;
         if (item->still_running)
             item->outcome = CB_TRANSIENT;
         h->state = item->still_running ? TIMED_OUT : ENDING;
@@ -278,7 +278,7 @@ static bool renewer_works(member *m, cb_db *db)
         size_t n = 0;
         pthread_mutex_lock(&m->f->lock);
         for (size_t look = 0; look < ROSTER && n < HANDFUL; look++) {
-            const handler *h = &m->f->roster[roll(m, ROSTER)];
+            const handler *h = &m->f->roster[member_rolls(m, ROSTER)];
             if (h->state != NOBODY && h->state != SILENT)
                 leases[n++] =
                     (cb_lease){ .domain = "fx", .command_id = h->id, .lease_no = h->lease_no };
@@ -292,7 +292,7 @@ static bool renewer_works(member *m, cb_db *db)
     return true;
 }
 
-static void *work(void *arg)
+static void *member_works(void *arg)
 {
     member *m = arg;
     OWNED(cb_db) db = NULL;
@@ -357,7 +357,7 @@ void test_limit_stress(double seconds)
     pthread_mutex_init(&f->lock, NULL);
     for (int i = 0; i < THREADS; i++) {
         all[i] = (member){ .f = f, .number = i, .seed = (unsigned)i + 1 };
-        cr_assert_eq(pthread_create(&threads[i], NULL, work, &all[i]), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, member_works, &all[i]), 0);
     }
     change_limits(f, seconds);
 

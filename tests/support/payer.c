@@ -8,7 +8,7 @@
 
 static cb_set *set;
 
-static void migrate(void)
+static void payer_migrate(void)
 {
     char sql[PATH_MAX];
     cb_migrate_report done;
@@ -29,7 +29,7 @@ void payer_open(void)
     const cb_module_config config = { bus.conninfo, &nowhere, 1 };
     cb_error e = { 0 };
 
-    migrate();
+    payer_migrate();
     cr_assert(cb_set_load_with(getenv("COMMANDBUS_MODULES_DIR"), "payments", &config, &set, &e),
               "%s", e.message);
     const cb_module *m = cb_set_module(set);

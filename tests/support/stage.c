@@ -38,6 +38,12 @@ void stage_close(stage *s)
     bus_close();
 }
 
+cb_flow stage_nothing(cb_process *p, void *state)
+{
+    (void)p, (void)state;
+    return CB_DONE;
+}
+
 cb_uuid stage_start(stage *s, const char *type, const char *state)
 {
     cb_uuid id;

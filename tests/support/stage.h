@@ -19,6 +19,9 @@ void stage_close(stage *s);
 void stage_release(stage *s, const cb_process_type *const *types, size_t n,
                    const cb_step_route *routes, size_t n_routes);
 
+/* An execute() that is done at once. */
+cb_flow stage_nothing(cb_process *p, void *state);
+
 cb_uuid stage_start(stage *s, const char *type, const char *state);
 cb_uuid stage_start_due(stage *s, const char *type, const char *state, double deadline_seconds);
 

@@ -46,7 +46,7 @@ static void refuses_response(play *p, actor *a, const char *name, const char *pa
               "seed %u: a response that its type does not take was accepted", p->first_seed);
 }
 
-static void respond(play *p, actor *a)
+static void play_respond(play *p, actor *a)
 {
     char payload[50];
     unsigned kind = test_random(&p->seed, 10);
@@ -111,7 +111,7 @@ static bool ask_operator(play *p, const char *id, unsigned kind)
     return done;
 }
 
-static void decide(play *p)
+static void play_decide(play *p)
 {
     char skip[20];
 
@@ -171,7 +171,7 @@ static void decide_command(play *p)
 
 /* ---- acts ---- */
 
-static void act(play *p)
+static void play_act(play *p)
 {
     static const double jumps[] = { 0.2, 1, 5, 70, 130, 4000 };
     unsigned kind = test_random(&p->seed, 100);
@@ -191,13 +191,13 @@ static void act(play *p)
     else if (kind == 83)
         test_random(&p->seed, 2) ? leases_end() : wake_all();
     else if (kind < 89)
-        decide(p);
+        play_decide(p);
     else if (kind < 91)
         decide_command(p);
     else if (p->n < CROWD)
         start_one(p);
     else
-        respond(p, &p->crowd[test_random(&p->seed, (unsigned)p->n)]);
+        play_respond(p, &p->crowd[test_random(&p->seed, (unsigned)p->n)]);
 }
 
 static void rest(play *p)
@@ -251,7 +251,7 @@ static void send_on(play *p)
                        "FROM commandbus.process WHERE process_id = $1",
                        a->id.text, NULL);
         if (*waits == 't')
-            respond(p, a);
+            play_respond(p, a);
         free(waits);
     }
 }
@@ -265,7 +265,7 @@ static void bring_to_an_end(play *p)
         if (all_over())
             return;
         for (int j = 0; j < 4; j++)
-            decide(p);
+            play_decide(p);
         send_on(p);
         stage_wait(&p->s, 30);
     }
@@ -318,7 +318,7 @@ static void one_crowd(play *p, unsigned seed)
     for (int i = 0; i < 4; i++)
         start_one(p);
     for (int i = 0; i < 350; i++)
-        act(p);
+        play_act(p);
     bring_to_an_end(p);
     check_all(p);
 }

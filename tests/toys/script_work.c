@@ -18,7 +18,7 @@ void work_begin(void)
     script_die = note_death;
 }
 
-static bool chance(play *p, unsigned of_1000)
+static bool work_chance(play *p, unsigned of_1000)
 {
     return !p->calm && test_random(&p->seed, 1000) < of_1000;
 }
@@ -30,7 +30,7 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
     play *p = arg;
     cb_error e;
 
-    if (dying || chance(p, 30)) {
+    if (dying || work_chance(p, 30)) {
         p->dead = true;
         return false;
     }
@@ -38,11 +38,11 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
               settlement->item);
     cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
                  cb_verdict_name(settlement->verdict), settlement->item);
-    p->dead = chance(p, 30);
+    p->dead = work_chance(p, 30);
     return !p->dead;
 }
 
-static cb_verdict settle(play *p, cb_uuid id, const char *item)
+static cb_verdict work_settle(play *p, cb_uuid id, const char *item)
 {
     cb_process_settlement settlement = { .process_id = id, .item = item };
     cb_error e;
@@ -58,16 +58,16 @@ static void end_run(play *p)
     late *later = &p->runs[test_random(&p->seed, LATE)];
 
     cr_assert(!r->lost && !r->misuse, "seed %u: %s", p->first_seed, r->misuse);
-    if (chance(p, 20)) {
+    if (work_chance(p, 20)) {
         p->deaths++;
-    } else if (!later->item && chance(p, 150)) {
+    } else if (!later->item && work_chance(p, 150)) {
         later->item = strdup(r->settlement.item);
     } else {
-        cb_verdict verdict = settle(p, r->settlement.process_id, r->settlement.item);
+        cb_verdict verdict = work_settle(p, r->settlement.process_id, r->settlement.item);
         cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s: %s", p->first_seed,
                      cb_verdict_name(verdict), r->settlement.item);
-        if (chance(p, 30))
-            cr_assert_eq(settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
+        if (work_chance(p, 30))
+            cr_assert_eq(work_settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
     }
 }
 
@@ -109,7 +109,7 @@ void settle_late_run(play *p, late *l)
         return;
     json_object_object_get_ex(item, "process_id", &id);
     cr_assert(cb_uuid_parse(json_object_get_string(id), &process_id));
-    cb_verdict verdict = settle(p, process_id, l->item);
+    cb_verdict verdict = work_settle(p, process_id, l->item);
     cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late run is %s",
               p->first_seed, cb_verdict_name(verdict));
     p->stale += verdict == CB_STALE;
@@ -132,9 +132,9 @@ static void end_handler(play *p, cb_settlement item, json_object *result)
     late *later = &p->handlers[test_random(&p->seed, LATE)];
 
     item.result = result ? json_object_to_json_string(result) : NULL;
-    if (dying || chance(p, 20)) {
+    if (dying || work_chance(p, 20)) {
         p->deaths++;
-    } else if (!later->command.domain && chance(p, 250)) {
+    } else if (!later->command.domain && work_chance(p, 250)) {
         later->result = item.result ? strdup(item.result) : NULL;
         later->command = item;
         later->command.result = later->result;

@@ -24,6 +24,14 @@ cb_outcome trip_step_at_gate(cb_context *ctx, void *state)
     return trip_step(ctx, state);
 }
 
+bool trip_take_hotel(void *state, json_object *result)
+{
+    json_object *hotel = NULL;
+
+    return json_object_object_get_ex(result, "hotel", &hotel) &&
+           cb_text_set(&((trip *)state)->hotel, json_object_get_string(hotel));
+}
+
 static bool trip_take_go(void *state, json_object *payload)
 {
     trip *t = state;

@@ -17,6 +17,8 @@ CB_FIELDS_DECLARE(trip_fields);
 cb_outcome trip_step(cb_context *ctx, void *state);
 /* The same, but at the gate it waits. */
 cb_outcome trip_step_at_gate(cb_context *ctx, void *state);
+/* Takes what a command brought: {"hotel": …}. */
+bool trip_take_hotel(void *state, json_object *result);
 /* Takes the response "go". */
 extern const cb_response trip_responses[1];
 bool trip_may_go(const void *state);

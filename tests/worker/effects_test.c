@@ -4,7 +4,7 @@
 
 TestSuite(effects, .init = embed_open, .fini = embed_close);
 
-static void make_ledger(void)
+static void make_noted_ledger(void)
 {
     test_exec(bus.conn, "CREATE TABLE ledger (command_id uuid PRIMARY KEY, note text NOT NULL "
                         "CHECK (note <> 'forbidden'))");
@@ -17,15 +17,16 @@ static bool enter(cb_context *ctx, const char *id, const char *note)
     return cb_context_effect(ctx, "INSERT INTO ledger VALUES ($1, $2)", 2, values);
 }
 
-static cb_outcome book(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome book_entry(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)result;
     return enter(ctx, command->command_id.text, "booked") ? CB_SUCCESS : CB_PERMANENT;
 }
 
-static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome book_entry_at_gate(cb_context *ctx, const cb_command *command,
+                                     json_object **result)
 {
-    cb_outcome came_to = book(ctx, command, result);
+    cb_outcome came_to = book_entry(ctx, command, result);
 
     gate_pass();
     return came_to;
@@ -53,20 +54,14 @@ static cb_outcome book_nowhere(cb_context *ctx, const cb_command *command, json_
     return CB_SUCCESS;
 }
 
-static cb_outcome plain(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
-}
-
 #define booked "SELECT count(*) FROM ledger"
 
 /* WRK.14 */
 Test(effects, of_every_success_are_there_exactly_once)
 {
-    make_ledger();
+    make_noted_ledger();
     test_send(bus.db, 100, NULL);
-    embed_start(HANDLERS({ "Test", book }), .domain.concurrent_messages = 20);
+    embed_start(HANDLERS({ "Test", book_entry }), .domain.concurrent_messages = 20);
 
     await_value("100",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
@@ -79,12 +74,12 @@ Test(effects, of_every_success_are_there_exactly_once)
 /* Refused at the very end, by a constraint that is checked at COMMIT: the success goes with them. */
 Test(effects, and_the_success_are_one_transaction)
 {
-    make_ledger();
+    make_noted_ledger();
     test_exec(bus.conn,
               "CREATE TABLE account (note text PRIMARY KEY); ALTER TABLE ledger ADD FOREIGN "
               "KEY (note) REFERENCES account DEFERRABLE INITIALLY DEFERRED");
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
-    embed_start(HANDLERS({ "Test", book }));
+    embed_start(HANDLERS({ "Test", book_entry }));
 
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
@@ -97,13 +92,13 @@ Test(effects, and_the_success_are_one_transaction)
 /* CONTRACT: EFFECT_FAILED is permanent, and nothing of the effects stays. */
 Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing)
 {
-    make_ledger();
+    make_noted_ledger();
     cb_uuid forbidden =
         test_send_one(bus.db, .command_type = "Forbidden", .reply_to = "payments__replies");
     cb_uuid nowhere = test_send_one(bus.db, .command_type = "Nowhere");
     cb_uuid fine = test_send_one(bus.db, .domain = "fx");
-    embed_start(
-        HANDLERS({ "Test", book }, { "Forbidden", book_forbidden }, { "Nowhere", book_nowhere }));
+    embed_start(HANDLERS({ "Test", book_entry }, { "Forbidden", book_forbidden },
+                         { "Nowhere", book_nowhere }));
 
     await_status("IN_TROUBLESHOOTING_QUEUE", forbidden);
     await_status("IN_TROUBLESHOOTING_QUEUE", nowhere);
@@ -117,7 +112,7 @@ Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing
 
 Test(effects, of_a_run_that_was_no_success_are_dropped)
 {
-    make_ledger();
+    make_noted_ledger();
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", book_and_fail }));
 
@@ -129,10 +124,10 @@ Test(effects, of_a_run_that_was_no_success_are_dropped)
 /* Section 8.3 */
 Test(effects, of_a_run_that_lost_its_lease_are_never_written)
 {
-    make_ledger();
+    make_noted_ledger();
     gate_close();
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
-    cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_entry_at_gate }));
     await(gate_waiting() == 1);
 
     test_exec(bus.conn, "UPDATE commandbus.command_metadata SET lease_no = 2, lease_owner = "
@@ -148,10 +143,10 @@ Test(effects, of_a_run_that_lost_its_lease_are_never_written)
 /* WRK.8: the timeout was settled; what comes later has no effect. */
 Test(effects, of_a_run_that_timed_out_are_never_written)
 {
-    make_ledger();
+    make_noted_ledger();
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 1, .max_attempts = 1);
-    embed_start(HANDLERS({ "Test", book_at_gate }));
+    embed_start(HANDLERS({ "Test", book_entry_at_gate }));
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     gate_open();
@@ -164,12 +159,12 @@ Test(effects, of_a_run_that_timed_out_are_never_written)
 /* DESIGN 2: a connection of its own, so that plain outcomes never wait behind a lock. */
 Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_free)
 {
-    make_ledger();
+    make_noted_ledger();
     PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
     cb_uuid id = test_send_one(bus.db, .command_type = "Book");
-    cb_worker *w =
-        embed_start(HANDLERS({ "Book", book }, { "Test", plain }), .domain.concurrent_messages = 2);
+    cb_worker *w = embed_start(HANDLERS({ "Book", book_entry }, { "Test", succeed }),
+                               .domain.concurrent_messages = 2);
     await(embed_told("database.again") > 0);
 
     test_send(bus.db, 50, NULL);
@@ -188,11 +183,11 @@ Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_fre
 /* DESIGN 8.1: none loops. The handler is not run again: that is the operator's to decide. */
 Test(effects, that_never_get_their_lock_end_with_the_operator)
 {
-    make_ledger();
+    make_noted_ledger();
     PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
     cb_uuid id = test_send_one(bus.db, .command_type = "Book", .reply_to = "fx__replies");
-    cb_worker *w = embed_worker(HANDLERS({ "Book", book }));
+    cb_worker *w = embed_worker(HANDLERS({ "Book", book_entry }));
     w->effect_patience_seconds = 0.5;
     embed_started(w);
 
@@ -206,10 +201,10 @@ Test(effects, that_never_get_their_lock_end_with_the_operator)
 /* WRK.11: a stop waits for them too. */
 Test(effects, are_settled_before_a_stop_returns)
 {
-    make_ledger();
+    make_noted_ledger();
     gate_close();
     test_send(bus.db, 5, NULL);
-    cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_entry_at_gate }));
     await(gate_waiting() == 5);
 
     gate_open();

@@ -11,7 +11,7 @@ static cb_outcome give_up(cb_context *ctx, const cb_command *command, json_objec
     return cb_permanent(ctx, "NO_SUCH_ACCOUNT", "it is not there");
 }
 
-static cb_worker *often(cb_worker *w)
+static cb_worker *figures_often(cb_worker *w)
 {
     w->chore_seconds[CHORE_HEARTBEAT] = 0.1;
     w->chore_seconds[CHORE_FIGURES] = 0.1;
@@ -25,7 +25,7 @@ Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
     test_exec(bus.conn, "SELECT commandbus.send('risk', 'BookRisk', '{}')");
     test_exec(bus.conn, "UPDATE pgmq.q_risk__commands SET vt = vt - interval '2 h'");
 
-    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
+    cb_worker *w = embed_started(figures_often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
     await(embed_shows(w, "commandbus_fleet_instances{domain=\"fx\"} 1\n"));
     await(embed_shows(w, "commandbus_fleet_instances{domain=\"risk\"} 0\n"));
@@ -40,7 +40,7 @@ Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
     test_exec(bus.conn, "SELECT commandbus.start_process('Report', '{}')");
     test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = wake_at - interval '2 h'");
 
-    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
+    cb_worker *w = embed_started(figures_often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
 
     await(embed_shows(w, "commandbus_processes{process_type=\"Report\",status=\"PENDING\""));
     cr_expect(embed_shows(w, "commandbus_process_oldest_due_seconds{process_type=\"Report\""));
@@ -65,8 +65,8 @@ Test(fleet_metrics, leases_are_told_beside_their_limit)
     test_send(bus.db, 5, NULL);
 
     cb_worker *w = embed_started(
-        often(embed_worker(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 4,
-                           .domain.fleet_limit = &limit)));
+        figures_often(embed_worker(HANDLERS({ "Test", wait_at_gate }),
+                                   .domain.concurrent_messages = 4, .domain.fleet_limit = &limit)));
 
     await(embed_shows(w, "commandbus_fleet_limit{domain=\"fx\"} 2\n"));
     await(embed_shows(w, "commandbus_fleet_leases{domain=\"fx\"} 2\n"));
@@ -74,7 +74,7 @@ Test(fleet_metrics, leases_are_told_beside_their_limit)
 
 Test(fleet_metrics, commands_in_the_troubleshooting_queue_are_counted)
 {
-    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", give_up }))));
+    cb_worker *w = embed_started(figures_often(embed_worker(HANDLERS({ "Test", give_up }))));
     await(embed_shows(w, "commandbus_tsq_commands{domain=\"fx\"} 0\n"));
 
     test_send(bus.db, 3, NULL);

@@ -9,7 +9,7 @@ TestSuite(heartbeat, .init = embed_open, .fini = embed_close);
 
 #define says(path) "SELECT details #>> '{" path "}' FROM commandbus.worker"
 
-static cb_worker *often(cb_worker *w)
+static cb_worker *beat_often(cb_worker *w)
 {
     w->chore_seconds[CHORE_HEARTBEAT] = 0.1;
     return w;
@@ -48,8 +48,8 @@ Test(heartbeat, follows_the_work)
 {
     gate_close();
     test_send(bus.db, 4, NULL);
-    embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }),
-                                     .domain.concurrent_messages = 2, .domain.prefetch = 1)));
+    embed_started(beat_often(embed_worker(HANDLERS({ "Test", wait_at_gate }),
+                                          .domain.concurrent_messages = 2, .domain.prefetch = 1)));
 
     await_value("3", says("domains,fx,in_flight"));
     await_value("2", says("domains,fx,running"));
@@ -66,7 +66,7 @@ Test(heartbeat, says_that_it_drains_and_goes_with_a_clean_stop)
 {
     gate_close();
     test_send_one(bus.db, .timeout_seconds = 60);
-    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
+    cb_worker *w = embed_started(beat_often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
     await(gate_waiting() == 1);
 
     cr_expect(!cb_worker_stop(w, 0));

@@ -95,7 +95,7 @@ Test(lease, is_renewed_while_the_worker_drains)
     expect_command("COMPLETED 1 1", id, "status, attempts, lease_no");
 }
 
-static void take_away(cb_uuid id)
+static void steal_lease(cb_uuid id)
 {
     char *done = test_value(bus.conn,
                             "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1, "
@@ -115,7 +115,7 @@ Test(lease, that_is_taken_away_is_told_to_the_handler_and_its_outcome_is_stale)
         embed_start(HANDLERS({ "Test", work_on }), .domain.visibility_timeout_seconds = 1);
     await(gate_left() == 1);
 
-    take_away(id);
+    steal_lease(id);
     await(atomic_load(&saw_loss));
     await(cb_worker_in_flight(w, NULL) == 0);
 
@@ -139,7 +139,7 @@ Test(lease, that_is_lost_before_the_handler_began_keeps_it_from_beginning)
     cb_uuid next = test_send_one(bus.db, .timeout_seconds = 2);
     await(cb_worker_in_flight(w, NULL) == 2);
 
-    take_away(next);
+    steal_lease(next);
     await(embed_told("lease.lost") == 1);
     gate_open();
     await(cb_worker_in_flight(w, NULL) == 0);

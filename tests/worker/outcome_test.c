@@ -6,7 +6,7 @@
 
 TestSuite(outcome, .init = embed_open, .fini = embed_close);
 
-static cb_outcome book(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome book_rate(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command;
     *result = json_object_new_object();
@@ -27,13 +27,14 @@ static cb_outcome fail_for_good(cb_context *ctx, const cb_command *command, json
     return cb_permanent(ctx, "NO_SUCH_PAIR", "no rate for %s", "EUR/XXX");
 }
 
-static cb_outcome decline(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome decline_limit(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)command, (void)result;
     return cb_business_rule(ctx, "LIMIT_REACHED", "%d is over the limit", 100);
 }
 
-static cb_outcome fail_always(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome fail_with_attempt(cb_context *ctx, const cb_command *command,
+                                    json_object **result)
 {
     (void)command, (void)result;
     return cb_transient(ctx, "TRY_LATER", "attempt %d", cb_context_attempt(ctx));
@@ -43,7 +44,7 @@ static cb_outcome fail_always(cb_context *ctx, const cb_command *command, json_o
 Test(outcome, success_deletes_the_message_and_replies_with_the_result)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
-    embed_start(HANDLERS({ "Test", book }));
+    embed_start(HANDLERS({ "Test", book_rate }));
     await_status("COMPLETED", id);
 
     expect_command("COMPLETED 1 {\"rate\": \"1.1\"} done", id,
@@ -82,7 +83,7 @@ Test(outcome, the_last_outcome_of_a_batch_closes_it)
     cr_assert(cb_batch_create(bus.db, &options, members, CB_COUNT(members), &id, &e), "%s",
               e.message);
 
-    embed_start(HANDLERS({ "Test", book }, { "Decline", decline }));
+    embed_start(HANDLERS({ "Test", book_rate }, { "Decline", decline_limit }));
 
     await_value("COMPLETED_WITH_FAILURES 5 3 2",
                 "SELECT concat_ws(' ', status, total, completed, failed) FROM "
@@ -115,7 +116,7 @@ Test(outcome, permanent_goes_to_the_tsq_at_once)
 Test(outcome, transient_with_no_attempt_left_goes_to_the_tsq)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies", .max_attempts = 2);
-    embed_start(HANDLERS({ "Test", fail_always }));
+    embed_start(HANDLERS({ "Test", fail_with_attempt }));
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     expect_command("2 2 TRANSIENT TRY_LATER attempt 2", id,
@@ -130,7 +131,7 @@ Test(outcome, transient_with_no_attempt_left_goes_to_the_tsq)
 Test(outcome, business_rule_fails_finally_without_the_tsq)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
-    embed_start(HANDLERS({ "Test", decline }));
+    embed_start(HANDLERS({ "Test", decline_limit }));
     await_status("FAILED", id);
 
     expect_command("1 BUSINESS_RULE LIMIT_REACHED 100 is over the limit done", id,
@@ -207,8 +208,9 @@ Test(outcome, a_result_that_cannot_be_carried_is_a_permanent_result_invalid)
     cb_uuid nan = test_send_one(bus.db, .command_type = "NotFinite");
     cb_uuid large = test_send_one(bus.db, .command_type = "TooLarge");
     cb_uuid fine = test_send_one(bus.db, .command_type = "Fine");
-    embed_start(HANDLERS({ "NotFinite", not_finite }, { "TooLarge", too_large }, { "Fine", book }),
-                .worker.result_limit = 20000);
+    embed_start(
+        HANDLERS({ "NotFinite", not_finite }, { "TooLarge", too_large }, { "Fine", book_rate }),
+        .worker.result_limit = 20000);
     await_status("IN_TROUBLESHOOTING_QUEUE", nan);
     await_status("IN_TROUBLESHOOTING_QUEUE", large);
     await_status("COMPLETED", fine);
@@ -224,7 +226,7 @@ Test(outcome, one_that_the_database_does_not_take_is_settle_refused_and_alone)
     test_send(bus.db, CB_COUNT(others), others);
     cb_uuid id = test_send_one(bus.db, .command_type = "TooLarge", .reply_to = "payments__replies");
     test_exec(bus.conn, "UPDATE commandbus.domain SET payload_limit = 100 WHERE domain = 'fx'");
-    embed_start(HANDLERS({ "Test", book }, { "TooLarge", too_large }),
+    embed_start(HANDLERS({ "Test", book_rate }, { "TooLarge", too_large }),
                 .domain.concurrent_messages = 30);
 
     await_status("IN_TROUBLESHOOTING_QUEUE", id);

@@ -7,14 +7,14 @@
 
 TestSuite(process_lease, .init = embed_open, .fini = embed_close);
 
-static cb_flow drive_execute(cb_process *p, void *state)
+static cb_flow drive_at_gate(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "fuel", trip_step_at_gate, .timeout_ms = 60000));
     CB_DO(cb_step(p, "drive", trip_step_at_gate, .timeout_ms = 60000));
     return CB_DONE;
 }
-TRIP_TYPE(Drive, drive_execute, .version = 1);
+TRIP_TYPE(Drive, drive_at_gate, .version = 1);
 
 /* One that overruns at once. */
 static cb_flow late_execute(cb_process *p, void *state)

@@ -14,7 +14,7 @@ static cb_outcome refuse(cb_context *ctx, void *state)
     return cb_permanent(ctx, "NO_FUEL", "the tank is empty");
 }
 
-static cb_flow drive_execute(cb_process *p, void *state)
+static cb_flow drive_at_signal(cb_process *p, void *state)
 {
     trip *t = state;
 
@@ -23,9 +23,9 @@ static cb_flow drive_execute(cb_process *p, void *state)
     CB_DO(cb_step(p, "drive", t->steps > 1 ? trip_step : refuse, .max_attempts = 1));
     return CB_DONE;
 }
-TRIP_TYPE(Drive, drive_execute, .version = 3);
+TRIP_TYPE(Drive, drive_at_signal, .version = 3);
 
-static cb_worker *often(cb_worker *w)
+static cb_worker *every_chore_often(cb_worker *w)
 {
     for (size_t i = 0; i < CHORES; i++)
         w->chore_seconds[i] = 0.1;
@@ -36,7 +36,7 @@ static cb_worker *often(cb_worker *w)
 
 Test(process_metrics, count_runs_steps_replays_and_what_is_parked_by_code)
 {
-    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Drive))));
+    cb_worker *w = embed_started(every_chore_often(embed_worker(PROCESSES(&Drive))));
     cb_uuid id = trip_start("Drive");
     await_process("WAITING_FOR_ASYNC", id);
     await(embed_shows(w, "commandbus_processes{process_type=\"Drive\",status=\"WAITING_FOR_ASYNC\","
@@ -123,7 +123,7 @@ TRIP_TYPE(Ask, ask_execute, .version = 1);
 Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_took)
 {
     test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
-    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&Ask))));
+    cb_worker *w = embed_started(every_chore_often(embed_worker(PROCESSES(&Ask))));
     cb_uuid id = trip_start("Ask");
     await_process("WAITING_FOR_ASYNC", id);
 
@@ -158,8 +158,8 @@ Test(process_metrics, the_heartbeat_says_which_processes_it_runs)
 /* BUS.10 */
 Test(process_metrics, retention_removes_processes_that_have_ended)
 {
-    cb_worker *w =
-        embed_started(often(embed_worker(PROCESSES(&Drive), .worker.keep_processes = "30 days")));
+    cb_worker *w = embed_started(
+        every_chore_often(embed_worker(PROCESSES(&Drive), .worker.keep_processes = "30 days")));
     cb_uuid old = trip_start("Drive"), live = trip_start("Drive");
     await_process("WAITING_FOR_ASYNC", old);
     await_process("WAITING_FOR_ASYNC", live);
@@ -201,7 +201,7 @@ Test(process_metrics, tell_how_long_a_manager_has_waited_for_a_reply) /* PM.6 */
     static const cb_process_type asking = {
         .name = "Asking", .domain = "fx", .state = &trip_fields, .manager = &manager
     };
-    cb_worker *w = embed_started(often(embed_worker(PROCESSES(&asking))));
+    cb_worker *w = embed_started(every_chore_often(embed_worker(PROCESSES(&asking))));
     cb_uuid id = trip_start("Asking");
     await_process("WAITING_FOR_REPLY", id);
 

@@ -11,22 +11,17 @@ static bool hotel_request(const void *state, json_object *data)
     return json_object_object_add(data, "nights", json_object_new_int(2)) == 0;
 }
 
-static bool take_hotel(void *state, json_object *result)
-{
-    return cb_text_set(&((trip *)state)->hotel,
-                       json_object_get_string(json_object_object_get(result, "hotel")));
-}
-
-static cb_flow stay_execute(cb_process *p, void *state)
+static cb_flow stay_and_sleep(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_command_step(p, "bookHotel", hotel_request, take_hotel, .wait_timeout_ms = 60000));
+    CB_DO(
+        cb_command_step(p, "bookHotel", hotel_request, trip_take_hotel, .wait_timeout_ms = 60000));
     CB_DO(cb_step(p, "sleep", trip_step, .local = true));
     return CB_DONE;
 }
-TRIP_TYPE(Stay, stay_execute, .version = 1);
+TRIP_TYPE(Stay, stay_and_sleep, .version = 1);
 
-static cb_outcome book(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome book_hotel(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command;
     *result = json_object_new_object();
@@ -42,7 +37,7 @@ static const cb_step_route routes[] = {
 /* RL.2, RL.3: everything in one instance, and nobody polls. */
 Test(process_roles, one_instance_can_do_it_all)
 {
-    embed_start(HANDLERS({ "Book", book }), PROCESSES(&Stay), ROUTES,
+    embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
                 .domain.poll_interval_seconds = 3600);
 
     cb_uuid id = trip_start("Stay");
@@ -55,7 +50,7 @@ Test(process_roles, one_instance_can_do_it_all)
 /* CONTRACT, features.*: one for each. */
 Test(process_roles, commands_processes_and_replies_may_be_three_instances)
 {
-    cb_worker *commands = embed_start(HANDLERS({ "Book", book }), PROCESSES(&Stay), ROUTES,
+    cb_worker *commands = embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
                                       .worker.no_processes = true, .worker.no_replies = true);
     cb_worker *processes = embed_start(PROCESSES(&Stay), ROUTES, .worker.no_commands = true,
                                        .worker.no_replies = true);
@@ -87,7 +82,8 @@ Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* 
     await_process("WAITING_FOR_ASYNC", id);
     embed_free(before);
 
-    embed_start(HANDLERS({ "Book", book }), .worker.no_processes = true, .worker.no_replies = true);
+    embed_start(HANDLERS({ "Book", book_hotel }), .worker.no_processes = true,
+                .worker.no_replies = true);
     await_value("1", "SELECT count(*) FROM pgmq.q_first_replies");
     embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
 
@@ -114,7 +110,7 @@ Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 /* Nobody has taken the commands away from an instance that serves none. */
 Test(process_roles, an_instance_without_commands_leaves_them_alone)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", book }), PROCESSES(&Stay), ROUTES,
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_hotel }), PROCESSES(&Stay), ROUTES,
                                .worker.no_commands = true, .domain.prefetch = 3);
     cb_uuid command = test_send_one(bus.db, .domain = "fx");
     cb_uuid id = trip_start("Stay");

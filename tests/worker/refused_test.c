@@ -7,15 +7,15 @@
 
 TestSuite(refused, .init = embed_open, .fini = embed_close);
 
-static cb_flow walk_execute(cb_process *p, void *state)
+static cb_flow walk_at_gate(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "walk", trip_step_at_gate, .timeout_ms = 60000));
     return CB_DONE;
 }
-TRIP_TYPE(Walk, walk_execute, .version = 1);
+TRIP_TYPE(Walk, walk_at_gate, .version = 1);
 
-static void take_away(const char *function)
+static void rename_function(const char *function)
 {
     char sql[128];
 
@@ -58,7 +58,7 @@ Test(refused, claims_make_the_instance_unready_and_are_told_once)
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(is_ready(w));
 
-    take_away("receive");
+    rename_function("receive");
     await(is_unready_for(w, "claim in domain fx"));
     test_send(bus.db, 30, NULL); /* notifications, which are no reason to ask more often */
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused) >= 3);
@@ -94,7 +94,7 @@ Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
     cb_worker *w = embed_start(PROCESSES(&Walk));
     await(is_ready(w));
 
-    take_away("claim_processes");
+    rename_function("claim_processes");
     await(is_unready_for(w, "claim in domain fx"));
     cb_uuid id = trip_start("Walk");
     await(refusals(w, &w->claims[PROCESSES].lanes[0]->claiming.refused) >= 3);
@@ -112,7 +112,7 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
-    take_away("settle");
+    rename_function("settle");
     gate_open();
     await(is_unready_for(w, "settle"));
     await(refusals(w, &w->settling[COMMANDS].trouble) >= 2);
@@ -131,7 +131,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
-    take_away("extend");
+    rename_function("extend");
     await(is_unready_for(w, "renew"));
     await(refusals(w, &w->renewals.refused[COMMANDS]) >= 3);
 
@@ -150,8 +150,8 @@ Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
     embed_started(w);
     await(is_ready(w));
 
-    take_away("heartbeat");
-    take_away("sleep_announce");
+    rename_function("heartbeat");
+    rename_function("sleep_announce");
     await(refusals(w, &w->chore_refused[CHORE_HEARTBEAT]) >= 5);
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.sleep.refused) >= 2);
 

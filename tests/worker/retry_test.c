@@ -3,7 +3,7 @@
 
 TestSuite(retry, .init = embed_open, .fini = embed_close);
 
-static cb_outcome fail_always(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome fail_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)command, (void)result;
     gate_pass();
@@ -57,7 +57,7 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
     static const char *const attempts[] = { "1", "2", "3", "4" };
     static const char *const seconds[] = { "100", "200", "300", "300" };
     cb_uuid id = test_send_one(bus.db, .max_attempts = 5);
-    embed_start(HANDLERS({ "Test", fail_always }), BACKOFF(100, 200, 300));
+    embed_start(HANDLERS({ "Test", fail_at_gate }), BACKOFF(100, 200, 300));
 
     for (size_t i = 0; i < CB_COUNT(seconds); i++) {
         expect_delay(id, attempts[i], seconds[i]);
@@ -76,7 +76,7 @@ Test(retry, it_waits_10_60_and_300_seconds_when_nobody_says_otherwise)
 {
     static const char *const attempts[] = { "1", "2", "3", "4" };
     static const char *const seconds[] = { "10", "60", "300", "300" };
-    const cb_handler fails[] = { { "Test", fail_always } };
+    const cb_handler fails[] = { { "Test", fail_at_gate } };
     const cb_module *set = embed_set("test", fails, 1);
     cb_worker_domain_options domain = {
         .domain = "fx", .sets = &set, .n_sets = 1, .poll_interval_seconds = 0.1
@@ -95,7 +95,7 @@ Test(retry, by_an_empty_schedule_it_waits_30_seconds_each_time)
 {
     const double none[] = { 0 };
     cb_uuid id = test_send_one(bus.db, .max_attempts = 3);
-    embed_start(HANDLERS({ "Test", fail_always }), .domain.retry_backoff = none,
+    embed_start(HANDLERS({ "Test", fail_at_gate }), .domain.retry_backoff = none,
                 .domain.n_retry_backoff = 0);
 
     expect_delay(id, "1", "30");
@@ -107,7 +107,7 @@ Test(retry, by_an_empty_schedule_it_waits_30_seconds_each_time)
 Test(retry, runs_again_by_itself_when_the_backoff_is_over)
 {
     cb_uuid id = test_send_one(bus.db, .max_attempts = 2);
-    embed_start(HANDLERS({ "Test", fail_always }), BACKOFF(1));
+    embed_start(HANDLERS({ "Test", fail_at_gate }), BACKOFF(1));
 
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
@@ -122,7 +122,7 @@ Test(retry, the_commands_own_max_attempts_decides_and_else_the_domains)
     cb_uuid own = test_send_one(bus.db, .max_attempts = 1);
     cb_uuid more = test_send_one(bus.db, .max_attempts = 6);
     cb_uuid none = test_send_one(bus.db, .domain = "fx");
-    embed_start(HANDLERS({ "Test", fail_always }), .domain.max_attempts = 4);
+    embed_start(HANDLERS({ "Test", fail_at_gate }), .domain.max_attempts = 4);
 
     await_status("IN_TROUBLESHOOTING_QUEUE", own);
     await_status("IN_TROUBLESHOOTING_QUEUE", more);
@@ -137,7 +137,7 @@ Test(retry, the_commands_own_max_attempts_decides_and_else_the_domains)
 Test(retry, there_are_three_attempts_when_nobody_says_otherwise)
 {
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
-    embed_start(HANDLERS({ "Test", fail_always }));
+    embed_start(HANDLERS({ "Test", fail_at_gate }));
 
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
@@ -159,7 +159,7 @@ Test(retry, a_handler_may_ask_for_a_longer_wait_but_not_for_a_shorter_one)
 Test(retry, an_operators_retry_begins_with_attempt_one_again)
 {
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
-    embed_start(HANDLERS({ "Test", fail_always }));
+    embed_start(HANDLERS({ "Test", fail_at_gate }));
     await_status("IN_TROUBLESHOOTING_QUEUE", id);
 
     test_exec(bus.conn, "SELECT commandbus.tsq_retry('fx', command_id, 'mona', 'again') "
