@@ -277,3 +277,18 @@ void args_help(FILE *out, const arg_spec *specs)
             fprintf(out, "  %s\n  %24s  %s\n", left, "", s->help);
     }
 }
+
+void args_help_exits(FILE *out, const char *title, const arg_exit *exits)
+{
+    int column = fprintf(out, "%s:", title);
+
+    for (const arg_exit *x = exits; x->code; x++) {
+        char item[128];
+        int width =
+            snprintf(item, sizeof item, " %s %s%s", x->code, x->meaning, x[1].code ? " ·" : "");
+        if (column + width >= 90)
+            column = fprintf(out, "\n ") - 1;
+        column += fprintf(out, "%s", item);
+    }
+    fputc('\n', out);
+}

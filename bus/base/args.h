@@ -70,4 +70,13 @@ const arg_spec *args_find(const arg_spec *specs, const char *word);
 /* A line for each, with its help. */
 void args_help(FILE *out, const arg_spec *specs);
 
+/* What an exit code says. */
+typedef struct {
+    const char *code; /* NULL ends a table */
+    const char *meaning;
+} arg_exit;
+
+/* "TITLE: 0 done · 1 refused", in lines of less than 90 columns. */
+void args_help_exits(FILE *out, const char *title, const arg_exit *exits);
+
 #endif

@@ -21,7 +21,7 @@ bool cli_connect(cli *c, bool check_schema, cb_error *e)
     return !check_schema || cb_db_check_schema(c->db, e);
 }
 
-static void say(const cli *c, const char *code, const char *message, const char *hint)
+static void cli_say(const cli *c, const char *code, const char *message, const char *hint)
 {
     if (!c->json) {
         fprintf(stderr, "commandbus: %s\n", message);
@@ -41,7 +41,7 @@ static void say(const cli *c, const char *code, const char *message, const char 
 int cli_fail(const cli *c, const cb_error *e)
 {
     fflush(stdout);
-    say(c, cb_code_name(e->code), e->message, e->hint);
+    cli_say(c, cb_code_name(e->code), e->message, e->hint);
     if (e->code == CB_LOST)
         return EXIT_NO_DATABASE;
     if (c->db || !c->connecting)
@@ -57,7 +57,7 @@ int cli_usage_error(const cli *c, const cb_error *e)
     snprintf(hint, sizeof hint, "%s%sSee commandbus %s%s%s%s--help.", e->hint,
              e->hint[0] ? " " : "", c->command && c->command->group ? c->command->group : "", space,
              c->command ? c->command->verb : "", c->command ? " " : "");
-    say(c, "USAGE", e->message, hint);
+    cli_say(c, "USAGE", e->message, hint);
     return EXIT_USAGE;
 }
 

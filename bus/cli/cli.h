@@ -1,4 +1,5 @@
-/* What every command of the CLI gets: the settings, the connection, and how it fails. */
+/* The CLI: what every command gets (the settings, the connection, how it fails), and the table that
+ * knows them all. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -48,10 +49,30 @@ int cli_fail(const cli *c, const cb_error *e);
 int cli_usage(const cli *c, const char *fmt, ...) CB_PRINTF(2, 3);
 int cli_usage_error(const cli *c, const cb_error *e);
 
-/* Who decides: what was given, else the environment's name, else the login. NULL when nobody knows. */
+/* Who decides: what was given, else the environment's name, else the login. NULL when nobody
+ * knows. */
 const char *cli_operator(const char *given);
 
 /* A remark on stderr, unless --quiet. */
 void cli_note(const cli *c, const char *fmt, ...) CB_PRINTF(2, 3);
+
+/* NULL ends it. Commands of a group stand together. */
+extern const cli_command *const cli_commands[];
+
+/* The options every command takes; they fill a cli. */
+extern const arg_spec cli_globals[];
+
+/* The command, or NULL. `group` is NULL for a verb that stands alone. */
+const cli_command *cli_find(const char *group, const char *verb);
+bool cli_is_group(const char *word);
+
+/* Each cmd_*.c defines its own. */
+extern const cli_command migrate_command, send_command, command_list_command, command_show_command,
+    tsq_list_command, tsq_retry_command, tsq_cancel_command, tsq_complete_command,
+    batch_create_command, batch_show_command, batch_list_command, process_start_command,
+    process_list_command, process_show_command, process_respond_command, process_retry_command,
+    process_cancel_command, process_complete_command, responder_list_command,
+    responder_allow_command, responder_forbid_command, queue_list_command, queue_create_command,
+    fleet_command, top_command, plan_command, purge_command, doctor_command;
 
 #endif

@@ -1,5 +1,5 @@
 /* The table of commands. */
-#include "commands.h"
+#include "cli.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ const arg_spec cli_globals[] = {
     { 0 },
 };
 
-static bool same(const char *a, const char *b)
+static bool command_is(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -42,7 +42,7 @@ static bool same(const char *a, const char *b)
 const cli_command *cli_find(const char *group, const char *verb)
 {
     for (const cli_command *const *c = cli_commands; *c; c++) {
-        if (same((*c)->group, group) && same((*c)->verb, verb))
+        if (command_is((*c)->group, group) && command_is((*c)->verb, verb))
             return *c;
     }
     return NULL;

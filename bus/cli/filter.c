@@ -1,4 +1,4 @@
-/* Which commands: the filter options that the lists and the TSQ share. */
+/* Which commands and which processes: the filter options that the lists and the TSQs share. */
 #include "filter.h"
 
 #include "duration.h"
@@ -17,10 +17,30 @@ const char *const command_statuses[] = {
     NULL,
 };
 
-static const char *given(const char *text)
+static const char *filter_given(const char *text)
 {
     return *text ? text : NULL;
 }
+
+const char *const process_statuses[] = {
+    "PENDING",
+    "EXECUTING",
+    "WAITING_FOR_REPLY",
+    "WAITING_FOR_ASYNC",
+    "WAITING_FOR_RETRY",
+    "WAITING_FOR_TSQ",
+    "TSQ",
+    "COMPENSATING",
+    "COMPENSATED",
+    "COMPLETED",
+    "CANCELED",
+    "CANCELLED",
+    "FAILED",
+    "IN_PROGRESS",
+    "WAITING",
+    "OPEN",
+    NULL,
+};
 
 cb_command_filter filter_of(filter_args *args)
 {
@@ -32,9 +52,9 @@ cb_command_filter filter_of(filter_args *args)
         .status = args->status,
         .error_code = args->error_code,
         .batch_id = args->batch,
-        .created_from = given(args->from.text),
-        .created_to = given(args->to.text),
-        .older_than = given(args->older_than_text),
+        .created_from = filter_given(args->from.text),
+        .created_to = filter_given(args->to.text),
+        .older_than = filter_given(args->older_than_text),
         .limit = args->limit ? args->limit : DEFAULT_LIMIT,
         .offset = args->offset,
     };
@@ -48,4 +68,22 @@ void filter_note_more(const cli *c, const filter_args *args, size_t shown)
         cli_note(c, "nothing matches");
     else if (shown == limit)
         cli_note(c, "there may be more: --offset %zu", (size_t)args->offset + shown);
+}
+
+cb_process_filter process_filter_of(filter_args *args)
+{
+    const cb_command_filter same = filter_of(args);
+
+    return (cb_process_filter){
+        .domain = same.domain,
+        .process_type = same.command_type,
+        .status = same.status,
+        .error_code = same.error_code,
+        .batch_id = same.batch_id,
+        .created_from = same.created_from,
+        .created_to = same.created_to,
+        .older_than = same.older_than,
+        .limit = same.limit,
+        .offset = same.offset,
+    };
 }

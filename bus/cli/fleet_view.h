@@ -1,9 +1,8 @@
-/* One look at the fleet: instances, domains and process types. For fleet and top. */
+/* One look at the fleet: instances, domains and process types, and what is wrong with them. */
 #ifndef CLI_FLEET_VIEW_H
 #define CLI_FLEET_VIEW_H
 
 #include <commandbus/fleet.h>
-#include <commandbus/process_query.h>
 #include <stdio.h>
 
 typedef struct {
@@ -25,10 +24,7 @@ int fleet_domain_colour(const fleet_view *view, size_t row);
 /* How long: "4s", "12m", "3h", "2d". Returns the buffer. */
 const char *fleet_age(double seconds, char *buffer, size_t size);
 
-/* The instance has not been heard of for a minute. */
-bool fleet_is_silent(const fleet_view *view, size_t row);
-
-/* One that is not. */
+/* There is an instance that was heard of in the last minute. */
 bool fleet_has_live(const fleet_view *view);
 
 /* The table of the instances that live, for people; nothing when there is none. */
@@ -36,5 +32,9 @@ void fleet_print_instances(FILE *out, const fleet_view *view, bool colour);
 
 /* The table of process types after an empty line; nothing when there are none. */
 void fleet_print_processes(FILE *out, const fleet_view *view, bool colour);
+
+/* What is wrong, one a line, for people; or as a JSON array. */
+void fleet_print_problems(FILE *out, const fleet_view *view, bool colour);
+void fleet_write_problems(FILE *out, const fleet_view *view);
 
 #endif

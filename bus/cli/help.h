@@ -4,6 +4,10 @@
 
 #include "cli.h"
 
+/* What the manual page says too. */
+extern const char help_about[], help_passwords[], help_durations[];
+extern const arg_exit help_exits[];
+
 /* Every command, or those of a group. */
 void help_overview(const char *group);
 

@@ -1,5 +1,5 @@
 /* The commandbus CLI: finds the command in the table, reads its options, runs it. */
-#include "commands.h"
+#include "cli.h"
 #include "fail.h"
 #include "help.h"
 #include "nearest.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Takes the next word that is no option out of argv, or returns NULL. */
-static char *take_word(int *argc, char **argv)
+static char *main_take_word(int *argc, char **argv)
 {
     for (int i = 0; i < *argc; i++) {
         if (strcmp(argv[i], "--") == 0)
@@ -33,7 +33,7 @@ static char *take_word(int *argc, char **argv)
 }
 
 /* A word that no command starts with, or no verb of the group. */
-static int unknown_command(const cli *c, const char *group, const char *word)
+static int main_unknown_command(const cli *c, const char *group, const char *word)
 {
     nearest_word nearest = { .word = word, .length = strlen(word) };
     cb_error e;
@@ -51,7 +51,7 @@ static int unknown_command(const cli *c, const char *group, const char *word)
 }
 
 /* Without a command there are only --help, --version and mistakes. */
-static int run_without_command(cli *c, int argc, char **argv, const char *group)
+static int main_run_without_command(cli *c, int argc, char **argv, const char *group)
 {
     arg_target target = { .specs = cli_globals, .into = c };
     cb_error e;
@@ -69,7 +69,7 @@ static int run_without_command(cli *c, int argc, char **argv, const char *group)
     return EXIT_OK;
 }
 
-static int run_command(cli *c, int argc, char **argv)
+static int main_run_command(cli *c, int argc, char **argv)
 {
     void *args = calloc(1, c->command->args_size + 1);
     arg_target targets[] = { { .specs = c->command->args, .into = args },
@@ -95,29 +95,29 @@ static int run_command(cli *c, int argc, char **argv)
     return code;
 }
 
-static int run(cli *c, int argc, char **argv)
+static int main_run(cli *c, int argc, char **argv)
 {
-    const char *word = take_word(&argc, argv);
+    const char *word = main_take_word(&argc, argv);
     const char *group = NULL;
 
     if (word && strcmp(word, "help") == 0) {
         c->help = true;
-        word = take_word(&argc, argv);
+        word = main_take_word(&argc, argv);
     }
     if (word && cli_is_group(word)) {
         group = word;
-        word = take_word(&argc, argv);
+        word = main_take_word(&argc, argv);
     }
     if (!word)
-        return run_without_command(c, argc, argv, group);
+        return main_run_without_command(c, argc, argv, group);
     c->command = cli_find(group, word);
     if (!c->command)
-        return unknown_command(c, group, word);
-    return run_command(c, argc, argv);
+        return main_unknown_command(c, group, word);
+    return main_run_command(c, argc, argv);
 }
 
 /* What was printed is only worth its exit code when it was written. */
-static int finish_output(int code)
+static int main_finish_output(int code)
 {
     struct pollfd out = { .fd = STDOUT_FILENO };
 
@@ -136,10 +136,10 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "__complete") == 0) {
         complete_words(argc - 2, argv + 2);
-        return finish_output(EXIT_OK);
+        return main_finish_output(EXIT_OK);
     }
     /* Mistakes in the options are to be told as JSON too. */
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         c.json = c.json || strcmp(argv[i], "--json") == 0;
-    return finish_output(run(&c, argc - 1, argv + 1));
+    return main_finish_output(main_run(&c, argc - 1, argv + 1));
 }

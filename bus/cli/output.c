@@ -1,37 +1,39 @@
 /* Tables for people, JSON for programs. */
 #include "output.h"
 
+#include "figures.h"
 #include "json_text.h"
 #include "utf8.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* True for a whole "2026-03-01 08:00:00.123456+00"; a 'd' in the form is a digit. */
-static bool is_time(const char *text)
-{
-    static const char form[] = "dddd-dd-dd dd:dd:dd";
-    const char *zone = text + sizeof form - 1;
+static const char digits[] = "0123456789";
+static const char output_time[] = "dddd-dd-dd dd:dd:dd";
 
-    for (size_t i = 0; form[i]; i++) {
-        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
-            return false;
-    }
+/* True for a whole "2026-03-01 08:00:00.123456+00". */
+static bool output_is_time(const char *text)
+{
+    const char *zone = text + sizeof output_time - 1;
+
+    if (!moment_has_form(text, output_time))
+        return false;
     if (*zone == '.')
-        zone += 1 + strspn(zone + 1, "0123456789");
+        zone += 1 + strspn(zone + 1, digits);
     return (*zone == '+' || *zone == '-') && zone[1 + strspn(zone + 1, "0123456789:")] == '\0';
 }
 
 /* As RFC 3339 has it: a T between, and minutes in the zone. */
-static void write_time(FILE *out, const char *text)
+static void output_write_time(FILE *out, const char *text)
 {
     size_t length = strlen(text);
 
     fprintf(out, "\"%.10sT%s%s\"", text, text + 11, text[length - 3] == ':' ? "" : ":00");
 }
 
-static void write_value(FILE *out, const cb_rows *rows, size_t row, size_t column)
+static void output_write_value(FILE *out, const cb_rows *rows, size_t row, size_t column)
 {
     const char *value = cb_rows_value(rows, row, column);
 
@@ -44,8 +46,8 @@ static void write_value(FILE *out, const cb_rows *rows, size_t row, size_t colum
     else if (cb_rows_column_is_number(rows, column) &&
              strspn(value, "0123456789+-.eE") == strlen(value))
         fputs(value, out); /* but not NaN and Infinity, which JSON does not know */
-    else if (is_time(value))
-        write_time(out, value);
+    else if (output_is_time(value))
+        output_write_time(out, value);
     else
         json_write_string(out, value);
 }
@@ -57,7 +59,7 @@ void output_json_members(FILE *out, const cb_rows *rows, size_t row)
             fputc(',', out);
         json_write_string(out, cb_rows_column_name(rows, i));
         fputc(':', out);
-        write_value(out, rows, row, i);
+        output_write_value(out, rows, row, i);
     }
 }
 
@@ -91,123 +93,183 @@ void output_plain(FILE *out, const char *text)
     }
 }
 
-/* True for "2026-03-01 08:00:00.123456+00"; then *fraction is where the fraction starts. */
-static bool is_timestamp(const char *text, size_t *fraction)
-{
-    static const char form[] = "dddd-dd-dd dd:dd:dd.";
+/* A column of a grid. */
+typedef struct {
+    const char *name; /* borrowed */
+    bool right;       /* its texts stand to the right */
+    size_t source;    /* the column of the rows that it shows */
+    size_t width;     /* of its widest text */
+} grid_column;
 
-    for (size_t i = 0; form[i]; i++) {
-        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
-            return false;
+typedef struct {
+    char *text;
+    int colour;
+} grid_cell;
+
+struct grid {
+    grid_column *columns;
+    size_t n_columns, n, room;
+    grid_cell *cells;
+};
+
+static grid *grid_with_room(size_t columns)
+{
+    grid *g = calloc(1, sizeof *g);
+
+    if (g && !(g->columns = calloc(columns + 1, sizeof *g->columns))) {
+        free(g);
+        return NULL;
     }
-    *fraction = sizeof form - 2;
+    return g;
+}
+
+static void grid_add_column(grid *g, const char *name, bool right, size_t source)
+{
+    g->columns[g->n_columns++] =
+        (grid_column){ .name = name, .right = right, .source = source, .width = utf8_count(name) };
+}
+
+grid *grid_new(const char *const *headers)
+{
+    size_t n = 0;
+
+    while (headers[n])
+        n++;
+    grid *g = grid_with_room(n);
+    for (size_t i = 0; g && i < n; i++) {
+        bool right = headers[i][0] == '>';
+        grid_add_column(g, headers[i] + right, right, i);
+    }
+    return g;
+}
+
+void grid_free(grid *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n; i++)
+        free(g->cells[i].text);
+    free(g->cells);
+    free(g->columns);
+    free(g);
+}
+
+static bool grid_make_room(grid *g)
+{
+    size_t room = g->room ? g->room * 2 : 64;
+    grid_cell *cells = g->n < g->room ? g->cells : realloc(g->cells, room * sizeof *cells);
+
+    if (!cells)
+        return false;
+    g->room = g->n < g->room ? g->room : room;
+    g->cells = cells;
     return true;
 }
 
-/* The text of a cell; the caller frees it. NULL is shown as "-", a time without its fraction. */
-static char *cell_text(const cb_rows *rows, size_t row, size_t column)
+/* With control characters escaped; NULL when there is no memory. */
+static char *grid_escape(const char *text)
 {
-    const char *value = cb_rows_value(rows, row, column);
-    char *text = NULL;
-    size_t size = 0, fraction = 0;
-    FILE *out = open_memstream(&text, &size);
+    char *copy = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&copy, &size);
 
     if (!out)
         return NULL;
-    if (value && cb_rows_column_is_bool(rows, column)) {
-        fputs(*value == 't' ? "yes" : "no", out);
-    } else if (value && is_timestamp(value, &fraction)) {
-        const char *zone = value + fraction + 1;
-        fprintf(out, "%.*s%s", (int)fraction, value, zone + strspn(zone, "0123456789"));
-    } else {
-        output_plain(out, value ? value : "-");
-    }
+    output_plain(out, text);
     fclose(out);
-    return text;
+    return copy;
 }
 
-/* A table: which columns of the pages, and how wide each is. */
-typedef struct {
-    cb_rows *const *pages;
-    size_t n_pages, n_columns;
-    size_t *columns, *widths;
-} table;
-
-static bool is_chosen(const char *name, const char *const *names)
+void grid_add(grid *g, int colour, const char *fmt, ...)
 {
-    for (; names && *names; names++) {
-        if (strcmp(name, *names) == 0)
-            return true;
-    }
-    return false;
+    char *raw = NULL;
+    va_list args;
+
+    if (!g || !grid_make_room(g))
+        return;
+    va_start(args, fmt);
+    int length = vasprintf(&raw, fmt, args);
+    va_end(args);
+    if (length < 0)
+        return;
+
+    grid_column *column = &g->columns[g->n % g->n_columns];
+    char *text = grid_escape(raw);
+    size_t width = text ? utf8_count(text) : 0;
+    column->width = width > column->width ? width : column->width;
+    g->cells[g->n++] = (grid_cell){ .text = text, .colour = colour };
+    free(raw);
 }
 
-static void choose_columns(table *t, const char *const *names)
+static void grid_print_cell(FILE *out, const grid *g, size_t i, const char *text, int colour)
 {
-    for (size_t i = 0; i < cb_rows_columns(t->pages[0]); i++) {
-        if (!names || is_chosen(cb_rows_column_name(t->pages[0], i), names))
-            t->columns[t->n_columns++] = i;
-    }
-}
-
-static size_t column_width(const table *t, size_t column)
-{
-    size_t widest = strlen(cb_rows_column_name(t->pages[0], column));
-
-    for (size_t page = 0; page < t->n_pages; page++) {
-        for (size_t row = 0; row < cb_rows_count(t->pages[page]); row++) {
-            char *text = cell_text(t->pages[page], row, column);
-            size_t width = text ? utf8_count(text) : 0;
-            widest = width > widest ? width : widest;
-            free(text);
-        }
-    }
-    return widest;
-}
-
-static void print_cell(const table *t, size_t i, const char *text)
-{
+    const grid_column *column = &g->columns[i];
     size_t length = utf8_count(text);
-    bool last = i + 1 == t->n_columns;
-    int gap = t->widths[i] > length ? (int)(t->widths[i] - length) : 0;
+    int gap = column->width > length ? (int)(column->width - length) : 0;
+    bool last = i + 1 == g->n_columns;
 
-    if (cb_rows_column_is_number(t->pages[0], t->columns[i]))
-        printf("%*s%s", gap, "", text);
+    if (column->right)
+        fprintf(out, "%*s", gap, "");
+    if (colour)
+        fprintf(out, "\033[%dm%s\033[0m", colour, text);
     else
-        printf("%s%*s", text, last ? 0 : gap, "");
-    fputs(last ? "\n" : "  ", stdout);
+        fputs(text, out);
+    if (!column->right && !last)
+        fprintf(out, "%*s", gap, "");
+    fputs(last ? "\n" : "  ", out);
 }
 
-static void print_page(const table *t, const cb_rows *rows)
+void grid_print(FILE *out, const grid *g, bool colour)
 {
-    for (size_t row = 0; row < cb_rows_count(rows); row++) {
-        for (size_t i = 0; i < t->n_columns; i++) {
-            char *text = cell_text(rows, row, t->columns[i]);
-            print_cell(t, i, text ? text : "");
-            free(text);
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n_columns; i++)
+        grid_print_cell(out, g, i, g->columns[i].name, colour ? GRID_BOLD : GRID_PLAIN);
+    for (size_t i = 0; i < g->n; i++)
+        grid_print_cell(out, g, i % g->n_columns, g->cells[i].text ? g->cells[i].text : "",
+                        colour ? g->cells[i].colour : GRID_PLAIN);
+}
+
+/* NULL is shown as "-", a time without its fraction. */
+static void grid_add_value(grid *g, const cb_rows *rows, size_t row, size_t column)
+{
+    const char *value = cb_rows_value(rows, row, column);
+    const int second = (int)sizeof output_time - 1; /* characters up to the fraction */
+
+    if (value && cb_rows_column_is_bool(rows, column)) {
+        grid_add(g, GRID_PLAIN, "%s", *value == 't' ? "yes" : "no");
+    } else if (value && moment_has_form(value, output_time) && value[second] == '.') {
+        const char *fraction = value + second + 1;
+        grid_add(g, GRID_PLAIN, "%.*s%s", second, value, fraction + strspn(fraction, digits));
+    } else {
+        grid_add(g, GRID_PLAIN, "%s", value ? value : "-");
+    }
+}
+
+static bool output_is_chosen(const char *name, const char *const *names)
+{
+    while (names && *names && strcmp(name, *names) != 0)
+        names++;
+    return !names || *names;
+}
+
+static void output_table(cb_rows *const *pages, size_t n, const char *const *names)
+{
+    size_t columns = cb_rows_columns(pages[0]);
+    OWNED(grid) g = grid_with_room(columns);
+
+    for (size_t i = 0; g && i < columns; i++) {
+        const char *name = cb_rows_column_name(pages[0], i);
+        if (output_is_chosen(name, names))
+            grid_add_column(g, name, cb_rows_column_is_number(pages[0], i), i);
+    }
+    for (size_t page = 0; g && page < n; page++) {
+        for (size_t row = 0; row < cb_rows_count(pages[page]); row++) {
+            for (size_t i = 0; i < g->n_columns; i++)
+                grid_add_value(g, pages[page], row, g->columns[i].source);
         }
     }
-}
-
-static void print_table(cb_rows *const *pages, size_t n, const char *const *names)
-{
-    size_t most = cb_rows_columns(pages[0]) + 1;
-    table t = { .pages = pages,
-                .n_pages = n,
-                .columns = calloc(most, sizeof(size_t)),
-                .widths = calloc(most, sizeof(size_t)) };
-
-    if (t.columns && t.widths) {
-        choose_columns(&t, names);
-        for (size_t i = 0; i < t.n_columns; i++)
-            t.widths[i] = column_width(&t, t.columns[i]);
-        for (size_t i = 0; i < t.n_columns; i++)
-            print_cell(&t, i, cb_rows_column_name(pages[0], t.columns[i]));
-        for (size_t page = 0; page < n; page++)
-            print_page(&t, pages[page]);
-    }
-    free(t.columns);
-    free(t.widths);
+    grid_print(stdout, g, false);
 }
 
 void output_pages(const cli *c, cb_rows *const *pages, size_t n, const char *const *columns)
@@ -216,13 +278,26 @@ void output_pages(const cli *c, cb_rows *const *pages, size_t n, const char *con
         output_json_array(stdout, pages, n);
         putchar('\n');
     } else if (n > 0) {
-        print_table(pages, n, columns);
+        output_table(pages, n, columns);
     }
 }
 
 void output_rows(const cli *c, const cb_rows *rows, const char *const *columns)
 {
     output_pages(c, (cb_rows *const[]){ (cb_rows *)rows }, 1, columns);
+}
+
+int output_all(cli *c, bool (*query)(cb_db *db, cb_rows **ret, cb_error *e), const char *none)
+{
+    OWNED(cb_rows) rows = NULL;
+    cb_error e = { 0 };
+
+    if (!cli_connect(c, true, &e) || !query(c->db, &rows, &e))
+        return cli_fail(c, &e);
+    output_rows(c, rows, NULL);
+    if (cb_rows_count(rows) == 0)
+        cli_note(c, "%s", none);
+    return EXIT_OK;
 }
 
 void output_record(const cb_rows *rows, size_t row)

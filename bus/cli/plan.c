@@ -1,233 +1,183 @@
-/* commandbus plan: how to divide an API's limit over replicas and their slots. */
-#include "commands.h"
-#include "duration.h"
-#include "fail.h"
-#include "frequency.h"
-#include "name_rules.h"
-#include "plan_answer.h"
+/* Replicas × concurrent-messages below a limit, and how long work waits for a free slot. */
+#include "plan.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
-#define DAY_MS 86400000LL
-
-typedef struct {
-    int limit, min_replicas, max_replicas;
-    double limit_rate, rate;
-    int64_t latency, window;
-    const char *surge, *domain;
-    bool from_database;
-} plan_args;
-
-/* Checked here already: what is printed is pasted. */
-static bool read_domain(const char *text, void *field, cb_error *e)
+/* The chance that all slots of a system without a queue are busy, slot by slot: neither powers nor
+ * factorials, which overflow at some 170 slots, and every term lies between 0 and 1. */
+static double erlang_b(int slots, double load)
 {
-    const char *rule = name_rule_domain(text);
+    double blocked = 1;
 
-    if (rule)
-        return cb_fail(e, CB_MISUSE, "invalid domain name '%.80s'; %s", text, rule);
-    *(const char **)field = text;
-    return true;
+    for (int n = 1; n <= slots; n++)
+        blocked = load * blocked / (n + load * blocked);
+    return blocked;
 }
 
-#define AT(field) offsetof(plan_args, field)
-
-static const arg_spec specs[] = {
-    { "limit", ARG_INT, AT(limit), "N", .help = "calls in flight that the API takes", .min = 1,
-      .max = PLAN_MOST_LIMIT },
-    { "limit-rate", ARG_OTHER, AT(limit_rate), "RATE", .read = frequency_read,
-      .help = "calls that the API takes a second, such as 25/s: as many in flight as that makes" },
-    { "latency", ARG_DURATION, AT(latency), "TIME", .help = "what a call takes on average",
-      .min = 1, .max = DAY_MS },
-    { "rate", ARG_OTHER, AT(rate), "RATE", .read = frequency_read,
-      .help = "calls to make: 20/s, 90/m, 5000/h; the rate of a busy hour, with retries" },
-    { "surge", ARG_TEXT, AT(surge), "N|P%",
-      .help = "maxSurge of the Deployment [25%, Kubernetes's own default, rounded up]" },
-    { "min-replicas", ARG_INT, AT(min_replicas), "N", .help = "recommend no fewer [3]", .min = 1,
-      .max = PLAN_MOST_REPLICAS },
-    { "max-replicas", ARG_INT, AT(max_replicas), "N", .help = "show no more [12]", .min = 1,
-      .max = PLAN_MOST_REPLICAS },
-    { "domain", ARG_OTHER, AT(domain), "DOMAIN", .read = read_domain,
-      .help = "for the names of what to paste" },
-    { "from-database", ARG_FLAG, AT(from_database), NULL,
-      .help =
-          "measure what is not given: rate and time of runs of the domain, its limit or slots" },
-    { "window", ARG_DURATION, AT(window), "TIME", .help = "measure over the time until now [1h]",
-      .min = 60000, .max = 31 * DAY_MS },
-    { 0 },
-};
-
-/* "2" or "25%". */
-static bool take_surge(const char *text, plan_request *r)
+double erlang_c(int slots, double load)
 {
-    char *end = NULL;
-    long value = strtol(text, &end, 10);
-
-    r->surge_is_percent = strcmp(end, "%") == 0;
-    if (text[strspn(text, "0123456789%")] || end == text || (*end && !r->surge_is_percent) ||
-        value > 1000)
-        return false;
-    r->surge = (int)value;
-    return true;
+    if (load >= slots)
+        return 1;
+    double blocked = erlang_b(slots, load);
+    return blocked / (1 - load / slots * (1 - blocked));
 }
 
-static bool refuse(cb_error *e, const char *message, const char *hint)
+/* Calls a second that the slots could make beyond what arrives. */
+static double erlang_spare(int slots, double rate, double seconds)
 {
-    cb_fail(e, CB_INVALID_OPERATION, "%s", message);
-    return fail_hint(e, "%s", hint);
+    return slots / seconds - rate;
 }
 
-/* The limit that is in force, or what runs now. */
-static bool fill_limit(const plan_args *args, plan_answer *a, cb_error *e)
+double erlang_mean_wait(int slots, double rate, double seconds)
 {
-    const plan_load *l = a->load;
-
-    if (args->limit || args->limit_rate > 0)
-        return true;
-    if (l->fleet_limit == 0 && l->slots == 0)
-        return refuse(e,
-                      "there is no limit to plan for: no fleet-limit is set, and no instance runs",
-                      "Say what the API takes: --limit 6, or --limit-rate 25/s.");
-    a->request.limit = l->fleet_limit ? l->fleet_limit : l->slots;
-    a->limit_from = l->fleet_limit ? " (the fleet-limit)" : " (the slots that run; no fleet-limit)";
-    return true;
+    return erlang_c(slots, rate * seconds) / erlang_spare(slots, rate, seconds);
 }
 
-/* What was not given is taken from what was measured. */
-static bool fill_from(const plan_args *args, const plan_load *l, plan_answer *a, cb_error *e)
+double erlang_rare_wait(int slots, double rate, double seconds, double one_in)
 {
-    char message[200], window[DURATION_SIZE];
+    double chance = erlang_c(slots, rate * seconds) * one_in;
 
-    a->load = l;
-    a->request.present_replicas = l->slots_each ? l->instances : 0;
-    a->request.present_each = l->slots_each;
-    duration_format(args->window ? args->window : DAY_MS / 24, window, sizeof window);
-    if (!args->rate && l->arrivals == 0) {
-        snprintf(message, sizeof message, "nothing was sent to %s in the last %s", args->domain,
-                 window);
-        return refuse(e, message, "Look further back (--window 1d), or say --rate 20/s.");
+    return chance > 1 ? log(chance) / erlang_spare(slots, rate, seconds) : 0;
+}
+
+/* Of the limit: an option that leaves more of it unused does not use it in full. Of the slots:
+ * above it, waits grow fast. */
+static const double plan_full_use = 0.8;
+static const double plan_pleasant_use = 0.8;
+/* 20/s × 200 ms are 4 calls and not a hair more or less. */
+static const double plan_hair = 1e-9;
+
+static int plan_at_most(int value, int most)
+{
+    return value < most ? value : most;
+}
+
+int plan_limit_for(double most, double seconds)
+{
+    double calls = floor(most * seconds * (1 + plan_hair));
+
+    return calls < PLAN_MOST_LIMIT ? (int)calls : PLAN_MOST_LIMIT;
+}
+
+static bool plan_carries(const plan_request *r, int in_flight)
+{
+    return r->rate * r->seconds < in_flight * (1 - plan_hair);
+}
+
+static void option_foresee_load(const plan_request *r, plan_option *o)
+{
+    o->possible = o->in_flight / r->seconds;
+    o->headroom = fabs(o->possible - r->rate) > plan_hair * r->rate ? o->possible - r->rate : 0;
+    o->throughput = fmin(o->possible, r->rate);
+    o->utilisation = r->rate * r->seconds / o->in_flight;
+    o->carries = plan_carries(r, o->in_flight);
+    if (!o->carries)
+        return;
+    o->wait_chance = erlang_c(o->in_flight, r->rate * r->seconds);
+    o->mean_wait = erlang_mean_wait(o->in_flight, r->rate, r->seconds);
+    o->rare_wait = erlang_rare_wait(o->in_flight, r->rate, r->seconds, 100);
+}
+
+/* A Deployment has at most as many new pods as replicas, and as many old ones: the surge adds
+ * pods to those that count as running, but Terminating ones do not count, so up to twice the
+ * replicas may run handlers. */
+static void option_foresee_rollout(const plan_request *r, plan_option *o)
+{
+    int surge =
+        r->surge_is_percent ? (int)ceil(o->replicas * (r->surge / 100.0) - plan_hair) : r->surge;
+
+    o->surge_pods = plan_at_most(surge, o->replicas);
+    o->surge_in_flight = (o->replicas + o->surge_pods) * o->each;
+    o->worst_in_flight = 2 * o->slots;
+}
+
+static void option_foresee_loss(const plan_request *r, plan_option *o)
+{
+    o->left_in_flight = plan_at_most(o->slots - o->each, r->limit);
+    o->left_possible = o->left_in_flight / r->seconds;
+    o->left_carries = plan_carries(r, o->left_in_flight);
+}
+
+static void plan_add(const plan_request *r, plan *p, int replicas, int each)
+{
+    plan_option o = { .replicas = replicas, .each = each, .slots = replicas * each };
+
+    o.in_flight = plan_at_most(o.slots, r->limit);
+    o.is_present = replicas == r->present_replicas && each == r->present_each;
+    option_foresee_load(r, &o);
+    option_foresee_rollout(r, &o);
+    option_foresee_loss(r, &o);
+    p->options[p->n++] = o;
+}
+
+/* At or below the limit, unless one more replica could have as many slots each. */
+static bool plan_wants_below(const plan_request *r, int replicas, int each)
+{
+    bool more_can = replicas < r->max_replicas && r->limit / (replicas + 1) == each;
+
+    return each > 0 && !more_can;
+}
+
+/* Above the limit, where staying below leaves much of it unused, unless one replica fewer could
+ * do. */
+static bool plan_wants_above(const plan_request *r, int replicas, int each)
+{
+    bool fewer_can = replicas > 1 && (replicas - 1) * each >= r->limit;
+
+    return r->limit / replicas * replicas < plan_full_use * r->limit && !fewer_can;
+}
+
+static void plan_add_with(const plan_request *r, plan *p, int replicas)
+{
+    int below = r->limit / replicas, above = below + 1;
+    int present = replicas == r->present_replicas ? r->present_each : 0;
+
+    if (present > 0 && present < below)
+        plan_add(r, p, replicas, present);
+    if (below == present ? present > 0 : plan_wants_below(r, replicas, below))
+        plan_add(r, p, replicas, below);
+    if (above == present || plan_wants_above(r, replicas, above))
+        plan_add(r, p, replicas, above);
+    if (present > above)
+        plan_add(r, p, replicas, present);
+}
+
+/* The wishes, the most important first; each is 1 or 0. */
+static void option_wishes(const plan_request *r, const plan *p, const plan_option *o, int wishes[5])
+{
+    wishes[0] = o->carries;
+    wishes[1] = o->replicas >= p->worthwhile_replicas;
+    wishes[2] = o->slots <= r->limit; /* safe also without fleet-limit */
+    wishes[3] = o->left_carries;
+    wishes[4] = o->in_flight >= plan_full_use * r->limit;
+}
+
+/* Fewer pods are better, once all wishes are the same: each costs five connections or more. */
+static bool option_is_better(const plan_request *r, const plan *p, const plan_option *a,
+                             const plan_option *b)
+{
+    int of_a[5], of_b[5];
+
+    option_wishes(r, p, a, of_a);
+    option_wishes(r, p, b, of_b);
+    for (size_t i = 0; i < 5; i++) {
+        if (of_a[i] != of_b[i])
+            return of_a[i] > of_b[i];
     }
-    if (!args->latency && l->runs == 0) {
-        snprintf(message, sizeof message, "no command of %s began and ended in the last %s",
-                 args->domain, window);
-        return refuse(e, message, "Look further back (--window 1d), or say --latency 200ms.");
-    }
-    if (!args->rate) {
-        a->request.rate = (double)l->arrivals / l->seconds;
-        a->rate_from = " (measured)";
-    }
-    if (!args->latency) {
-        a->request.seconds = l->mean_seconds > 1e-6 ? l->mean_seconds : 1e-6;
-        a->latency_from = " (measured)";
-    }
-    return fill_limit(args, a, e);
+    return a->replicas < b->replicas || (a->replicas == b->replicas && a->in_flight > b->in_flight);
 }
 
-/* Little's law: calls in flight are calls a second times seconds a call. */
-static bool apply_limit_rate(const plan_args *args, plan_answer *a, cb_error *e)
+void plan_make(const plan_request *r, plan *p)
 {
-    char message[200], alone[32], most[32];
-    int limit = plan_limit_for(args->limit_rate, a->request.seconds);
-
-    if (!(args->limit_rate > 0))
-        return true;
-    if (limit == 0) {
-        snprintf(message, sizeof message, "one call at a time makes %s already, more than %s",
-                 frequency_format(1 / a->request.seconds, alone, sizeof alone),
-                 frequency_format(args->limit_rate, most, sizeof most));
-        return refuse(
-            e, message,
-            "A limit on calls in flight cannot keep that: the handler has to take longer, or "
-            "the API says no and commands are retried.");
+    *p = (plan){ .load = r->rate * r->seconds };
+    p->least = (int64_t)floor(p->load * (1 + plan_hair)) + 1;
+    p->pleasant = (int64_t)ceil(p->load / plan_pleasant_use * (1 - plan_hair));
+    p->worthwhile_replicas = plan_at_most(r->min_replicas, r->limit);
+    for (int replicas = 1; replicas <= r->max_replicas; replicas++)
+        plan_add_with(r, p, replicas);
+    for (size_t i = 1; i < p->n; i++) {
+        if (option_is_better(r, p, &p->options[i], &p->options[p->best]))
+            p->best = i;
     }
-    if (!args->limit || limit < args->limit) {
-        a->request.limit = limit;
-        a->limit_rate = args->limit_rate;
-    }
-    return true;
+    p->carries = p->options[p->best].carries;
 }
-
-/* What is wrong on the command line; NULL when nothing is. */
-static const char *mistake(const plan_args *args, plan_request *r)
-{
-    if (args->surge && !take_surge(args->surge, r))
-        return "--surge must be a number of pods such as 1, or a percentage such as 25%";
-    if (r->min_replicas > r->max_replicas)
-        return "--min-replicas is more than --max-replicas";
-    if (args->from_database)
-        return args->domain ? NULL : "--from-database wants to know of what: --domain fx";
-    if (args->window)
-        return "--window goes with --from-database";
-    if (!args->limit && !(args->limit_rate > 0))
-        return "--limit is missing: how many calls at a time does the API take? (or --limit-rate 25/s)";
-    if (!args->latency)
-        return "--latency is missing: how long does a call take, such as 200ms?";
-    if (!(args->rate > 0))
-        return "--rate is missing: how many calls are to be made, such as 20/s?";
-    return NULL;
-}
-
-static int run(cli *c, void *untyped)
-{
-    const plan_args *args = untyped;
-    plan_load load = { 0 };
-    plan_answer a = {
-        .domain = args->domain,
-        .surge = args->surge ? args->surge : "25%",
-        .limit_from = "",
-        .rate_from = "",
-        .latency_from = "",
-        .request = { .limit = args->limit,
-                     .rate = args->rate,
-                     .seconds = (double)args->latency / 1000,
-                     .surge = 25,
-                     .surge_is_percent = true,
-                     .min_replicas = args->min_replicas ? args->min_replicas : 3,
-                     .max_replicas = args->max_replicas ? args->max_replicas : 12 },
-    };
-    cb_error e = { 0 };
-
-    if (args->max_replicas && !args->min_replicas && args->max_replicas < 3)
-        a.request.min_replicas = args->max_replicas;
-    if (args->min_replicas > 12 && !args->max_replicas)
-        a.request.max_replicas = args->min_replicas;
-    const char *wrong = mistake(args, &a.request);
-    if (wrong)
-        return cli_usage(c, "%s", wrong);
-    if (args->from_database &&
-        (!cli_connect(c, true, &e) ||
-         !plan_measure(c->db, args->domain, args->window ? args->window : DAY_MS / 24, &load, &e) ||
-         !fill_from(args, &load, &a, &e)))
-        return cli_fail(c, &e);
-    if (!apply_limit_rate(args, &a, &e))
-        return cli_fail(c, &e);
-
-    plan_make(&a.request, &a.plan);
-    if (c->json)
-        plan_print_json(&a);
-    else
-        plan_print(c, &a);
-    return a.plan.carries ? EXIT_OK : EXIT_REFUSED;
-}
-
-const cli_command plan_command = {
-    .verb = "plan",
-    .summary = "Divides an API's limit: replicas x concurrent-messages, waits, rollouts",
-    .details =
-        "OPTION is replicas x concurrent-messages. POSSIBLE is what it can do, THROUGHPUT what it does of\n"
-        "the rate, HEADROOM the difference, USED the utilisation. WAIT is the mean time in the queue by\n"
-        "Erlang C, one in a hundred waits longer than WAIT P99. ONE LOST is possible with one pod less. SURGE\n"
-        "is the most in flight during a rollout without fleet-limit, TERMINATING while old pods still finish\n"
-        "what they run; with fleet-limit it is the limit, always.\n"
-        "Recommended is what carries the rate, has --min-replicas, keeps the limit by itself, carries the rate\n"
-        "with one pod lost too and uses the limit, in this order; of equals the one with the fewest pods.\n"
-        "Exit code 1 when no option carries the rate. Needs no database without --from-database.\n",
-    .example =
-        "  commandbus plan --limit 6 --latency 200ms --rate 20/s --domain fx\n"
-        "  commandbus plan --from-database --domain fx --window 1d\n"
-        "  commandbus plan --limit-rate 25/s --latency 200ms --rate 18/s --json | jq .recommended\n",
-    .args = specs,
-    .args_size = sizeof(plan_args),
-    .run = run,
-};

@@ -1,5 +1,4 @@
 /* What to do about a process next, with the command lines. */
-#include "moment.h"
 #include "output.h"
 #include "process_view.h"
 
@@ -8,8 +7,8 @@
 
 #define LATE_SECONDS 5.0 /* due for so long, and nobody has taken it */
 
-/* A command line and what it is for. {id} is the process, {command} and {domain} its open command; a line
- * that names one is left out when there is none. */
+/* A command line and what it is for. {id} is the process, {command} and {domain} its open
+ * command; a line that names one is left out when there is none. */
 typedef struct {
     const char *purpose, *line;
 } action;
@@ -115,7 +114,7 @@ static const advice came_late = {
     .actions = { { "all of it", "commandbus process show {id} --json" } },
 };
 
-static void print_with_ids(const char *text, const process_view *v, json_object *command)
+static void advice_print_line(const char *text, const process_view *v, json_object *command)
 {
     const struct {
         const char *name, *value;
@@ -135,7 +134,7 @@ static void print_with_ids(const char *text, const process_view *v, json_object 
     }
 }
 
-static void print(const advice *a, const process_view *v)
+static void advice_print(const advice *a, const process_view *v)
 {
     json_object *command = json_member_of(process_open_record(v), "command");
 
@@ -144,12 +143,12 @@ static void print(const advice *a, const process_view *v)
         if (!command && strstr(a->actions[i].line, "{command}"))
             continue;
         printf("  %-10s ", a->actions[i].purpose);
-        print_with_ids(a->actions[i].line, v, command);
+        advice_print_line(a->actions[i].line, v, command);
         putchar('\n');
     }
 }
 
-static const advice *find_parked(const process_view *v)
+static const advice *advice_find_parked(const process_view *v)
 {
     size_t i = 0;
 
@@ -158,61 +157,57 @@ static const advice *find_parked(const process_view *v)
     return &parked[i];
 }
 
-static bool has_decision(const process_view *v)
+static bool advice_has_decision(const process_view *v)
 {
     for (size_t i = 0; i < json_object_array_length(v->inbox); i++) {
-        const char *kind = json_member_text(json_object_array_get_idx(v->inbox, i), "kind");
-        if (kind && strcmp(kind, "OPERATOR") == 0)
+        if (json_member_is(json_object_array_get_idx(v->inbox, i), "kind", "OPERATOR"))
             return true;
     }
     return false;
 }
 
-static bool has_late_success(const process_view *v)
+static bool advice_has_late_success(const process_view *v)
 {
     for (size_t i = 0; i < json_object_array_length(v->events); i++) {
         json_object *event = json_object_array_get_idx(v->events, i);
-        const char *name = json_member_text(event, "event");
-        const char *outcome = json_member_text(json_member_of(event, "details"), "outcome");
-        if (name && outcome && strcmp(name, "LATE_REPLY") == 0 && strcmp(outcome, "SUCCESS") == 0)
+        if (json_member_is(event, "event", "LATE_REPLY") &&
+            json_member_is(json_member_of(event, "details"), "outcome", "SUCCESS"))
             return true;
     }
     return false;
 }
 
 /* It waits for something outside: what, the open record knows. */
-static const advice *find_awaited(const process_view *v)
+static const advice *advice_find_awaited(const process_view *v)
 {
     json_object *record = process_open_record(v), *command = json_member_of(record, "command");
-    const char *kind = json_member_text(record, "kind");
-    const char *status = json_member_text(command, "status");
 
     if (command)
-        return status && strcmp(status, "IN_TROUBLESHOOTING_QUEUE") == 0 ? &command_parked
-                                                                         : &command_waits;
-    return kind && strcmp(kind, "WAIT") == 0 ? &answer_awaited : NULL;
+        return json_member_is(command, "status", "IN_TROUBLESHOOTING_QUEUE") ? &command_parked
+                                                                             : &command_waits;
+    return json_member_is(record, "kind", "WAIT") ? &answer_awaited : NULL;
 }
 
-static const advice *find(const process_view *v)
+static const advice *advice_find(const process_view *v)
 {
     double until_due = 0;
     bool late = process_until(v, "wake_at", &until_due) && until_due < -LATE_SECONDS;
 
     if (late && !process_is(v, "running", "t"))
         return &untaken;
-    if (has_decision(v))
+    if (advice_has_decision(v))
         return &decided;
     if (process_is(v, "status", "WAITING_FOR_TSQ"))
-        return find_parked(v);
+        return advice_find_parked(v);
     if (process_text(v, "completed_at"))
-        return has_late_success(v) ? &came_late : NULL;
-    return process_is(v, "running", "t") ? NULL : find_awaited(v);
+        return advice_has_late_success(v) ? &came_late : NULL;
+    return process_is(v, "running", "t") ? NULL : advice_find_awaited(v);
 }
 
 void process_print_advice(const process_view *v)
 {
-    const advice *a = find(v);
+    const advice *a = advice_find(v);
 
     if (a)
-        print(a, v);
+        advice_print(a, v);
 }

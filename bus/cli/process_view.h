@@ -1,4 +1,5 @@
-/* One process as a person wants to read it: what it is doing, what to do about it, what happened. */
+/* One process as a person wants to read it: what it is doing, what to do about it, what
+ * happened. */
 #ifndef CLI_PROCESS_VIEW_H
 #define CLI_PROCESS_VIEW_H
 
@@ -25,10 +26,13 @@ bool process_until(const process_view *v, const char *column, double *seconds);
 const char *json_member_text(json_object *object, const char *key);
 /* The same, but "-" for NULL. */
 const char *json_member_shown(json_object *object, const char *key);
+bool json_member_is(json_object *object, const char *key, const char *value);
 /* A member itself, NULL also for null. Borrowed. */
 json_object *json_member_of(json_object *object, const char *key);
-/* The record that is open: STARTED, RETRY or WAITING; else the last whose command FAILED. NULL when there is
- * none. Borrowed. */
+/* STARTED, RETRY or WAITING. */
+bool process_record_is_open(json_object *record);
+/* The record that is open, else the last whose command FAILED; NULL when there is none.
+ * Borrowed. */
 json_object *process_open_record(const process_view *v);
 /* The record of an ordinal, or NULL. */
 json_object *process_record(const process_view *v, int ordinal);

@@ -3,12 +3,8 @@
 
 #include "fail.h"
 #include "json_text.h"
-#include "jsonl.h"
 #include "nearest.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -46,7 +42,7 @@ static const line_key keys[] = {
 };
 #define KEYS (sizeof keys / sizeof keys[0])
 
-static bool unknown_key(const char *name, cb_error *e)
+static bool line_unknown_key(const char *name, cb_error *e)
 {
     nearest_word nearest = { .word = name, .length = strlen(name) };
 
@@ -58,7 +54,7 @@ static bool unknown_key(const char *name, cb_error *e)
     return fail_hint(e, "The payload of a command belongs under \"data\".");
 }
 
-static bool take_number(const line_key *key, const char *text, cb_send *command, cb_error *e)
+static bool line_take_number(const line_key *key, const char *text, cb_send *command, cb_error *e)
 {
     char *end = NULL, *field = (char *)command + key->at;
 
@@ -75,13 +71,13 @@ static bool take_number(const line_key *key, const char *text, cb_send *command,
     return true;
 }
 
-static bool take_value(const line_key *key, char *text, cb_send *command, cb_error *e)
+static bool line_take_value(const line_key *key, char *text, cb_send *command, cb_error *e)
 {
     const char **field = (const char **)(void *)((char *)command + key->at);
     cb_uuid id;
 
     if (key->kind == KEY_WHOLE || key->kind == KEY_SECONDS)
-        return take_number(key, text, command, e);
+        return line_take_number(key, text, command, e);
     if (key->kind == KEY_OBJECT) {
         if (*text != '{')
             return cb_fail(e, CB_INVALID_DATA, "%s must be a JSON object", key->name);
@@ -95,7 +91,8 @@ static bool take_value(const line_key *key, char *text, cb_send *command, cb_err
     return true;
 }
 
-static bool take_member(const json_member *member, unsigned *seen, cb_send *command, cb_error *e)
+static bool line_take_member(const json_member *member, unsigned *seen, cb_send *command,
+                             cb_error *e)
 {
     for (size_t i = 0; i < KEYS; i++) {
         if (strcmp(keys[i].name, member->key) != 0)
@@ -104,14 +101,14 @@ static bool take_member(const json_member *member, unsigned *seen, cb_send *comm
             return cb_fail(e, CB_INVALID_DATA, "key '%s' is there twice", member->key);
         *seen |= 1U << i;
         return strcmp(member->value, "null") == 0 ||
-               take_value(&keys[i], member->value, command, e);
+               line_take_value(&keys[i], member->value, command, e);
     }
-    return unknown_key(member->key, e);
+    return line_unknown_key(member->key, e);
 }
 
 /* `text` is changed and then borrowed by the command. */
-static bool read_command(char *text, size_t length, const cb_send *defaults, cb_send *ret,
-                         cb_error *e)
+static bool line_read_command(char *text, size_t length, const cb_send *defaults, cb_send *ret,
+                              cb_error *e)
 {
     cb_send command = *defaults;
     json_member member;
@@ -120,7 +117,7 @@ static bool read_command(char *text, size_t length, const cb_send *defaults, cb_
     if (!json_check_object(text, length, e))
         return false;
     for (char *at = text; json_next_member(&at, &member);) {
-        if (!take_member(&member, &seen, &command, e))
+        if (!line_take_member(&member, &seen, &command, e))
             return false;
     }
     if (!seen)
@@ -133,7 +130,7 @@ static bool read_command(char *text, size_t length, const cb_send *defaults, cb_
     return cb_send_check(&command, e);
 }
 
-static bool make_room(send_list *list, cb_error *e)
+static bool send_list_make_room(send_list *list, cb_error *e)
 {
     if (list->n < list->room)
         return true;
@@ -153,7 +150,7 @@ static bool make_room(send_list *list, cb_error *e)
     return true;
 }
 
-static int by_key(const void *a, const void *b)
+static int send_list_by_key(const void *a, const void *b)
 {
     const cb_send *x = *(const cb_send *const *)a, *y = *(const cb_send *const *)b;
     int order = strcasecmp(x->command_id, y->command_id);
@@ -163,7 +160,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* An id twice would be refused later anyway, but then nobody would know the line. */
-static bool check_duplicates(const send_list *list, cb_error *e)
+static bool send_list_check_duplicates(const send_list *list, cb_error *e)
 {
     const cb_send **sorted = calloc(list->n + 1, sizeof(const cb_send *));
     size_t n = 0;
@@ -175,7 +172,7 @@ static bool check_duplicates(const send_list *list, cb_error *e)
         if (list->commands[i].command_id)
             sorted[n++] = &list->commands[i];
     }
-    qsort(sorted, n, sizeof(const cb_send *), by_key);
+    qsort(sorted, n, sizeof(const cb_send *), send_list_by_key);
     for (size_t i = 1; i < n && good; i++) {
         const cb_send *a = sorted[i - 1], *b = sorted[i];
         if (strcasecmp(a->command_id, b->command_id) == 0 && strcmp(a->domain, b->domain) == 0)
@@ -188,7 +185,7 @@ static bool check_duplicates(const send_list *list, cb_error *e)
 }
 
 /* Takes the first `skip` commands away: they were sent before. */
-static void leave_out(send_list *list, size_t skip)
+static void send_list_leave_out(send_list *list, size_t skip)
 {
     skip = skip < list->n ? skip : list->n;
     for (size_t i = 0; i < skip; i++) {
@@ -201,40 +198,38 @@ static void leave_out(send_list *list, size_t skip)
     memmove(list->texts, list->texts + skip, list->n * sizeof *list->texts);
 }
 
-static bool read_lines(jsonl *file, const cb_send *defaults, send_list *list, cb_error *e)
-{
-    for (;;) {
-        char *text = NULL;
-        size_t length = 0, number = 0;
+typedef struct {
+    send_list *list;
+    const cb_send *defaults;
+} send_list_reader;
 
-        if (!jsonl_next(file, &text, &length, &number, e))
-            return false;
-        if (!text)
-            return true;
-        if (!make_room(list, e) ||
-            !read_command(text, length, defaults, &list->commands[list->n], e)) {
-            free(text);
-            return cb_fail_while(e, "reading line %zu", number);
-        }
-        list->with_id += list->commands[list->n].command_id != NULL;
-        list->lines[list->n] = number;
-        list->texts[list->n++] = text;
-    }
+/* A jsonl_take_fn. */
+static bool send_list_add(void *arg, char *line, size_t length, size_t number, cb_error *e)
+{
+    const send_list_reader *reader = arg;
+    send_list *list = reader->list;
+
+    if (!send_list_make_room(list, e) ||
+        !line_read_command(line, length, reader->defaults, &list->commands[list->n], e))
+        return false;
+    list->with_id += list->commands[list->n].command_id != NULL;
+    list->lines[list->n] = number;
+    list->texts[list->n++] = line;
+    return true;
 }
 
 bool send_list_read(const char *path, const cb_send *defaults, size_t skip, send_list **ret,
                     cb_error *e)
 {
-    OWNED(jsonl) file = NULL;
     OWNED(send_list) list = calloc(1, sizeof *list);
+    send_list_reader reader = { .list = list, .defaults = defaults };
 
     if (!list)
         return fail_memory(e);
-    if (!jsonl_open(path, &file, e) || !read_lines(file, defaults, list, e) ||
-        !check_duplicates(list, e))
+    if (!jsonl_each(path, send_list_add, &reader, e) || !send_list_check_duplicates(list, e))
         return false;
     if (skip > 0 && list->n > 0)
-        leave_out(list, skip);
+        send_list_leave_out(list, skip);
     *ret = send_list_take(&list);
     return true;
 }

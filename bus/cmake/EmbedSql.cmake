@@ -7,7 +7,8 @@
 #                                   <prefix>_function_files_count; <prefix>_functions_checksum, the
 #                                   SHA-256 of all their checksums
 #   dir/queries/subject.sql     ->  const char <prefix>_sql_<name>[] for each statement that begins
-#                                   with a line "--: name"
+#                                   with a line "--: name"; in it "--+ part" stands for the
+#                                   text behind a line "--: part part"
 #
 # They are declared in the generated <prefix>_sql.h, which the target's sources can include.
 # A changed, new or deleted .sql file regenerates both on the next build.

@@ -4,9 +4,10 @@
 
 #include <commandbus/receive.h>
 
-#include "owned_pq.h"
+#include "statements.h"
 
-/* Adopts a result in binary, also on failure. CB_SCHEMA when its columns are not those of receive.sql. */
+/* Adopts a result in binary, also on failure. CB_SCHEMA when its columns are not those of
+ * receive.sql. */
 bool claim_adopt(PGresult *result, const char *domain, cb_claim **ret, cb_error *e);
 
 #endif

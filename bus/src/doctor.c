@@ -9,7 +9,6 @@
 
 #include "cb_sql.h"
 #include "fail.h"
-#include "look.h"
 #include "rows.h"
 #include "schema.h"
 
@@ -97,7 +96,7 @@ static bool add_check(cb_db *db, PGresult *report, const char *check, const char
     OWNED(PGresult) found = NULL;
     cb_error why = { 0 };
 
-    if (!db_look(db, sql, NULL, &found, &why))
+    if (!db_read_guarded(db, sql, NULL, &found, &why))
         return add_failure(report, check, &why, e);
     return add_rows(report, found, e);
 }
@@ -118,7 +117,7 @@ static bool add_clock(cb_db *db, PGresult *report, cb_error *e)
     cb_error why = { 0 };
     double before = now_seconds(CLOCK_REALTIME);
 
-    if (!db_look(db, cb_sql_server_clock, NULL, &answer, &why))
+    if (!db_read_guarded(db, cb_sql_server_clock, NULL, &answer, &why))
         return add_failure(report, "clock", &why, e);
     double after = now_seconds(CLOCK_REALTIME);
     double ahead = (double)strtoll(PQgetvalue(answer, 0, 0), NULL, 10) / 1e6 - (before + after) / 2;

@@ -2,33 +2,22 @@
 #ifndef CB_EFFECTS_H
 #define CB_EFFECTS_H
 
+#include <commandbus/host.h>
 #include <stddef.h>
 
-enum {
-    EFFECTS_MAX = 16,
-    EFFECT_VALUES_MAX = 32,
-    EFFECTS_BYTES_MAX = 1024 * 1024,
-    EFFECTS_FAILURE_BYTES = 400,
-};
+typedef struct effects effects;
 
-/* One allocation with all its strings. */
-typedef struct {
-    const char *sql;
-    size_t n;
-    const char *values[EFFECT_VALUES_MAX];
-} effect;
+/* Keeps a copy; *to is made with the first. NULL, or why it has no room or is nothing that may
+ * be run: static storage. */
+const char *effects_add(effects **to, const char *sql, size_t n, const char *const values[]);
 
-typedef struct {
-    effect *list[EFFECTS_MAX];
-    size_t count;
-    size_t bytes;                            /* of all statements and values */
-    char failure[EFFECTS_FAILURE_BYTES + 1]; /* what the database said when they were run */
-} effects;
-
-/* NULL, or why it has no room or is nothing that may be run: static storage. */
-const char *effects_add(effects *to, const char *sql, size_t n, const char *const values[]);
+/* 0 for NULL. */
+size_t effects_count(const effects *of);
 
 /* NULL is fine. */
 void effects_free(effects *of);
+
+/* Those of a context, which owns them; NULL: none. */
+effects *context_effects(const cb_context *ctx);
 
 #endif

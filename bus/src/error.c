@@ -1,5 +1,7 @@
-/* Filling error values, and the names of their codes. */
+/* Filling error values, the names of their codes, and what a route says when it cannot do what
+ * it was asked. */
 #include <commandbus/error.h>
+#include <commandbus/route.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,4 +78,19 @@ const char *cb_code_name(cb_code code)
 bool cb_code_is_refusal(cb_code code)
 {
     return code >= CB_DUPLICATE_COMMAND && code <= CB_SCHEMA_TOO_NEW;
+}
+
+void cb_http_error(cb_http_answer *answer, unsigned status, const char *code, const char *fmt, ...)
+{
+    char message[1000];
+    json_object *body = json_object_new_object();
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    json_object_object_add(body, "error", json_object_new_string(code));
+    json_object_object_add(body, "message", json_object_new_string(message));
+    json_object_put(answer->body);
+    *answer = (cb_http_answer){ .status = status, .body = body };
 }

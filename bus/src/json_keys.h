@@ -1,5 +1,5 @@
-/* The keys of the objects that are being scanned, to find one that an object has twice. What jsonb and
- * json-c do with such a one, keep the last, is no way to treat an amount. */
+/* The keys of the objects that are being scanned, to find one that an object has twice. What
+ * jsonb and json-c do with such a one, keep the last, is no way to treat an amount. */
 #ifndef CB_JSON_KEYS_H
 #define CB_JSON_KEYS_H
 
@@ -30,8 +30,8 @@ void json_keys_done(json_keys *k);
 /* False without memory. */
 bool json_keys_add(json_keys *k, const unsigned char *key);
 
-/* The keys from `from` on are those of one object, which ends here: forgets them. NULL, or the first that
- * was there before, however each of the two is escaped. Takes n log n. */
+/* The keys from `from` on are those of one object, which ends here: forgets them. NULL, or the
+ * first that was there before, however each of the two is escaped. Takes n log n. */
 const unsigned char *json_keys_end(json_keys *k, size_t from);
 
 #endif

@@ -1,4 +1,5 @@
-/* Listening. The connection does nothing else, so that a notification is read as soon as it comes. */
+/* Listening. The connection does nothing else, so that a notification is read as soon as it
+ * comes. */
 #include <commandbus/listen.h>
 #include <commandbus/uuid.h>
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <unistd.h>
 
 #include "cb_sql.h"
-#include "db.h"
 #include "fail.h"
 #include "name_rules.h"
+#include "statements.h"
 
 enum {
     CHANNEL_SIZE = 64, /* PostgreSQL's longest name and a NUL */
@@ -222,8 +223,8 @@ static bool probe(cb_listener *l, cb_db *voice, int64_t deadline, bool *heard, i
     return cb_fail(e, CB_LOST, "the server did not answer the listener in time");
 }
 
-/* A pooler in transaction mode passes on what arrives together with the answer to a statement, so that
- * the listener hears itself and nobody else. Somebody else's voice tells. */
+/* A pooler in transaction mode passes on what arrives together with the answer to a statement,
+ * so that the listener hears itself and nobody else. Somebody else's voice tells. */
 static bool prove_behind_pooler(cb_listener *l, int64_t deadline, bool *heard, cb_error *e)
 {
     OWNED(cb_db) voice = NULL;

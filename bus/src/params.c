@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "uuid_bytes.h"
 #include "wire.h"
 
 static void put(params *p, const char *value, int length, int format)
@@ -67,4 +68,95 @@ void params_bytes(params *p, const char *bytes, size_t length)
 void params_array(params *p, const buffer *array)
 {
     put(p, array->bytes, (int)array->length, 1);
+}
+
+/* ---- arrays, as array_recv() in the server reads them ---- */
+
+static void add32(buffer *b, uint32_t value)
+{
+    unsigned char bytes[4];
+
+    wire_put32(bytes, value);
+    buffer_add(b, bytes, sizeof bytes);
+}
+
+static void add64(buffer *b, uint64_t value)
+{
+    unsigned char bytes[8];
+
+    wire_put64(bytes, value);
+    buffer_add(b, bytes, sizeof bytes);
+}
+
+void array_begin(buffer *b, array_type type, size_t n)
+{
+    add32(b, n ? 1 : 0); /* dimensions: an empty array has none */
+    add32(b, 1);         /* there may be NULLs */
+    add32(b, (uint32_t)type);
+    if (n) {
+        add32(b, (uint32_t)n);
+        add32(b, 1); /* the first index */
+    }
+}
+
+void array_add_null(buffer *b)
+{
+    add32(b, UINT32_MAX);
+}
+
+void array_add_bool(buffer *b, bool value)
+{
+    unsigned char byte = value;
+
+    add32(b, 1);
+    buffer_add(b, &byte, 1);
+}
+
+void array_add_int8(buffer *b, int64_t value)
+{
+    add32(b, 8);
+    add64(b, (uint64_t)value);
+}
+
+void array_add_float8(buffer *b, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    add32(b, 8);
+    add64(b, bits);
+}
+
+void array_add_text(buffer *b, const char *text_or_null)
+{
+    if (!text_or_null) {
+        array_add_null(b);
+        return;
+    }
+    size_t length = strlen(text_or_null);
+    add32(b, (uint32_t)length);
+    buffer_add(b, text_or_null, length);
+}
+
+void array_add_jsonb(buffer *b, const char *text_or_null)
+{
+    if (!text_or_null) {
+        array_add_null(b);
+        return;
+    }
+    size_t length = strlen(text_or_null);
+    add32(b, (uint32_t)length + 1);
+    buffer_add(b, "\x01", 1); /* the version of the format */
+    buffer_add(b, text_or_null, length);
+}
+
+bool array_add_uuid(buffer *b, const char *text)
+{
+    unsigned char bytes[16];
+
+    if (!uuid_to_bytes(text, bytes))
+        return false;
+    add32(b, sizeof bytes);
+    buffer_add(b, bytes, sizeof bytes);
+    return true;
 }

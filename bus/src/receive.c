@@ -7,9 +7,9 @@
 
 #include "cb_sql.h"
 #include "claim.h"
-#include "db.h"
 #include "defaults.h"
 #include "fail.h"
+#include "statements.h"
 #include "uuid_bytes.h"
 #include "wire.h"
 
@@ -36,8 +36,8 @@ enum {
 /* A place before everything: timestamptz '-infinity'. */
 static const int64_t from_the_start = INT64_MIN;
 
-/* A sender may commit so long after its message became visible: so far, in microseconds, a claim looks
- * back when the last one was not a full one. Under a fleet limit hardly any is. */
+/* A sender may commit so long after its message became visible: so far, in microseconds, a claim
+ * looks back when the last one was not a full one. Under a fleet limit hardly any is. */
 static const int64_t look_back = 500000;
 
 /* Claims begin at the start so often, and less often when that takes long because many dead entries
@@ -138,7 +138,8 @@ static const struct {
     { VISIBLE_AT, 8, false },      { HEADERS, 1, true },       { DATA, 1, true },
 };
 
-/* Whether every value is of the type that it is read as: a function of another release may have others. */
+/* Whether every value is of the type that it is read as: a function of another release may have
+ * others. */
 static bool row_is_sound(const PGresult *result, int row)
 {
     bool is_command = PQgetisnull(result, row, EVENT);
@@ -219,8 +220,8 @@ static double clock_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Where this claim starts: at the place where the last one ended, or a moment before it. From the start
- * now and then, so that what became due late is not passed over for ever. */
+/* Where this claim starts: at the place where the last one ended, or a moment before it. From
+ * the start now and then, so that what became due late is not passed over for ever. */
 static int64_t place_to_start(const cb_receiver *r, double now)
 {
     if (now - r->started_over >= r->start_over_in || r->after < from_the_start + look_back)

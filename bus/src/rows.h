@@ -4,7 +4,7 @@
 
 #include <commandbus/query.h>
 
-#include "db.h"
+#include "statements.h"
 
 /* Runs a statement and wraps its result. */
 bool rows_query(cb_db *db, const char *sql, const params *p, cb_rows **ret, cb_error *e);

@@ -1,4 +1,4 @@
-/* Comparing the schema in the database with the one this binary knows. */
+/* Which release this is, and comparing the schema in the database with the one it knows. */
 #include "schema.h"
 
 #include <commandbus/migrate.h>
@@ -9,8 +9,12 @@
 
 #include "cb_sql.h"
 #include "fail.h"
-#include "look.h"
 #include "text.h"
+
+const char *cb_version_string(void)
+{
+    return COMMANDBUS_VERSION;
+}
 
 int cb_schema_version(void)
 {
@@ -55,13 +59,13 @@ bool schema_read(cb_db *db, const char *component, schema_state *ret, cb_error *
     params p = { 0 };
 
     *ret = (schema_state){ 0 };
-    if (!db_look(db, cb_sql_schema_exists, NULL, &table, e))
+    if (!db_read_guarded(db, cb_sql_schema_exists, NULL, &table, e))
         return add_hint_if_denied(e);
     if (PQgetisnull(table, 0, 0))
         return true;
 
     params_text(&p, component);
-    if (!db_look(db, cb_sql_schema_version, &p, &ret->applied, e))
+    if (!db_read_guarded(db, cb_sql_schema_version, &p, &ret->applied, e))
         return add_hint_if_denied(e);
     for (int row = 0; row < PQntuples(ret->applied); row++) {
         int oldest = number_at(ret->applied, row, OLDEST_BINARY);

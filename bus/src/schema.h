@@ -2,8 +2,8 @@
 #ifndef CB_SCHEMA_H
 #define CB_SCHEMA_H
 
-#include "db.h"
 #include "sql.h"
+#include "statements.h"
 
 /* The numbered files of one component, here. */
 typedef struct {
@@ -28,8 +28,9 @@ void schema_state_done(schema_state *state);
 
 bool schema_read(cb_db *db, const char *component, schema_state *ret, cb_error *e);
 
-/* The first file from number `from` on (an index) that was applied as something else than it is here; n
- * when there is none. What only one side has is no difference: the database may be newer, or older. */
+/* The first file from number `from` on (an index) that was applied as something else than it is
+ * here; n when there is none. What only one side has is no difference: the database may be
+ * newer, or older. */
 size_t schema_next_difference(const schema_state *state, const schema_files *here, size_t from);
 
 /* Says how file `i`, which differs, does. Returns false. */

@@ -1,13 +1,12 @@
-/* Writing outcomes: one statement a domain, one transaction. */
-#include "settle_call.h"
-
+/* Writing outcomes: one statement a domain, one transaction; and again by halves when the database
+ * refuses one of them. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "array.h"
 #include "cb_sql.h"
 #include "fail.h"
-#include "words.h"
+#include "settle_call.h"
+#include "utf8.h"
 
 static const char *const outcome_names[] = {
     [CB_SUCCESS] = "SUCCESS",         [CB_TRANSIENT] = "TRANSIENT",
@@ -89,10 +88,10 @@ void settle_call_done(settle_call *call)
         pipeline_done(call->statements, statement_count(call));
     free(call->arrays);
     free(call->statements);
-    groups_done(&call->by_domain);
+    domain_groups_done(&call->by_domain);
 }
 
-static bool add_item(settle_arrays *to, const cb_settlement *item, cb_error *e)
+static bool settle_arrays_add(settle_arrays *to, const cb_settlement *item, cb_error *e)
 {
     const char *outcome = cb_outcome_name(item->outcome);
 
@@ -124,7 +123,7 @@ static bool fill_arrays(settle_call *call, const cb_settlement *items, size_t n,
         to->used[IDS] = to->used[LEASES] = to->used[OUTCOMES] = true;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!add_item(&call->arrays[call->by_domain.group_of[i]], &items[i], e))
+        if (!settle_arrays_add(&call->arrays[call->by_domain.group_of[i]], &items[i], e))
             return cb_fail_while(e, "settling item %zu of %zu", i + 1, n);
     }
     return true;
@@ -181,7 +180,8 @@ bool settle_call_make(settle_call *call, const char *worker, const cb_settlement
 {
     if (!worker)
         return cb_fail(e, CB_MISUSE, "settling needs the name of the worker");
-    if (!groups_make(&call->by_domain, items, n, sizeof *items, offsetof(cb_settlement, domain), e))
+    if (!domain_groups_make(&call->by_domain, items, n, sizeof *items,
+                            offsetof(cb_settlement, domain), e))
         return false;
     call->arrays = calloc(call->by_domain.count, sizeof *call->arrays);
     call->statements = calloc(statement_count(call), sizeof *call->statements);
@@ -206,4 +206,97 @@ bool cb_settle(cb_db *db, const char *worker, cb_settlement *items, size_t n, cb
 
     return n == 0 || (settle_call_make(&call, worker, items, n, e) &&
                       settle_call_run(&call, db, items, n, e));
+}
+
+/* ---- halving a batch that the database refuses ---- */
+
+/* Items that the database takes in no form at all. More of them than this in one call is no matter
+ * of items any more, and looking for further ones would only load a server in trouble. */
+static const size_t most_unsettled = 4;
+
+/* Or would every call get it? */
+static bool concerns_an_item(cb_code code)
+{
+    return code == CB_DATA || code == CB_SERVER || code == CB_MISUSE || cb_code_is_refusal(code);
+}
+
+/* False to stop at once, with the reason in *why. */
+static bool refuse_item(const settle_kind *kind, settle_run *run, void *item, cb_error *why)
+{
+    if (kind->replace(run, item, why))
+        return true;
+    if (!concerns_an_item(why->code))
+        return false;
+    run->error = *why;
+    return ++run->unsettled <= most_unsettled;
+}
+
+static bool settle_halves(const settle_kind *kind, settle_run *run, char *items, size_t n,
+                          cb_error *why)
+{
+    if (kind->settle(run, items, n, why))
+        return true;
+    if (!concerns_an_item(why->code))
+        return false;
+    if (n == 1)
+        return refuse_item(kind, run, items, why);
+    return settle_halves(kind, run, items, n / 2, why) &&
+           settle_halves(kind, run, items + n / 2 * kind->item_size, n - n / 2, why);
+}
+
+bool settle_each(const settle_kind *kind, cb_db *db, const char *worker, void *items, size_t n,
+                 size_t *refused, cb_error *e)
+{
+    settle_run run = { .db = db, .worker = worker };
+    cb_error why = { 0 };
+
+    if (refused)
+        *refused = 0;
+    if (!db_is_ready(db, e))
+        return false;
+    if (db_in_transaction(db))
+        return cb_fail(e, CB_MISUSE, "settling each item needs its own transactions, one is open");
+
+    bool fine = settle_halves(kind, &run, items, n, &why);
+    if (refused)
+        *refused = run.refused;
+    if (fine && run.unsettled == 0)
+        return true;
+    if (e)
+        *e = fine ? run.error : why;
+    return false;
+}
+
+static bool settle_commands(const settle_run *run, void *items, size_t n, cb_error *e)
+{
+    return cb_settle(run->db, run->worker, items, n, e);
+}
+
+/* As a permanent failure with the database's reason. */
+static bool replace_command(settle_run *run, void *refused, cb_error *why)
+{
+    cb_settlement *item = refused, instead = *item;
+    char message[200];
+
+    snprintf(message, sizeof message, "the database refused the outcome: %s%s%.120s", why->sqlstate,
+             *why->sqlstate ? ", " : "", why->message);
+    utf8_trim(message);
+    instead.outcome = CB_PERMANENT;
+    instead.result = NULL;
+    instead.error_code = "SETTLE_REFUSED";
+    instead.error_message = message;
+    instead.retry_seconds = 0; /* it may have been the culprit: NaN, or beyond any calendar */
+    if (!cb_settle(run->db, run->worker, &instead, 1, why))
+        return false;
+    item->verdict = instead.verdict;
+    run->refused++;
+    return true;
+}
+
+bool cb_settle_each(cb_db *db, const char *worker, cb_settlement *items, size_t n, size_t *refused,
+                    cb_error *e)
+{
+    static const settle_kind commands = { sizeof *items, settle_commands, replace_command };
+
+    return settle_each(&commands, db, worker, items, n, refused, e);
 }

@@ -53,6 +53,15 @@ bool uuid_to_bytes(const char *text, unsigned char bytes[16])
     return *text == '\0';
 }
 
+bool uuid_check(const char *text, const char *what, cb_error *e)
+{
+    unsigned char bytes[16];
+
+    if (!text || uuid_to_bytes(text, bytes))
+        return true;
+    return cb_fail(e, CB_INVALID_DATA, "%s is not a UUID: '%.80s'", what, text);
+}
+
 bool cb_uuid_parse(const char *text, cb_uuid *ret)
 {
     unsigned char bytes[16];

@@ -6,7 +6,7 @@
  *
  * The key makes the process's id: who asks again with it hears how the payment is, and nothing new is started. A crash
  * between the payment's row and its process is mended by asking again. */
-#include <commandbus/run.h>
+#include <commandbus/process.h>
 #include <json-c/json_tokener.h>
 #include <libpq-fe.h>
 #include <stdio.h>

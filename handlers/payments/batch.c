@@ -5,7 +5,7 @@
  *
  * Rows and processes are made in one transaction. The batch's id follows from the key, and those of its payments from that and
  * their places, so a repeated request finds them all. */
-#include <commandbus/run.h>
+#include <commandbus/process.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,17 +238,6 @@ static bool is_the_same(const cb_http_request *request, const batch *b, size_t k
 
 /* ---- processes ---- */
 
-static bool register_type(const cb_http_request *request, cb_error *e)
-{
-    const cb_process_kind *kinds = cb_process_types_kinds(request->types);
-
-    for (size_t i = 0; i < cb_process_types_count(request->types); i++) {
-        if (strcmp(kinds[i].process_type, payment_step.name) == 0)
-            return cb_process_register(request->db, &kinds[i], 1, e);
-    }
-    return cb_fail(e, CB_UNKNOWN_PROCESS_TYPE, "no %s here", payment_step.name);
-}
-
 static bool start_members(const cb_http_request *request, const batch *b, const char *leased_by,
                           cb_error *e)
 {
@@ -309,7 +298,8 @@ static bool submit(const cb_http_request *request, batch *b, bool *is_new, cb_ht
     cb_error e = { 0 };
 
     cb_process_types_caller(request->types, leased_by, sizeof leased_by);
-    if (!register_type(request, &e) || !cb_db_begin(request->db, &e))
+    if (!cb_process_types_register(request->db, request->types, payment_step.name, &e) ||
+        !cb_db_begin(request->db, &e))
         return not_started(answer);
     if (!draft_all(request, b, &known, answer) ||
         (known > 0 && !is_the_same(request, b, known, answer)))

@@ -3,7 +3,7 @@
 #ifndef SIMULATOR_DATABASE_H
 #define SIMULATOR_DATABASE_H
 
-#include <commandbus/commandbus.h>
+#include <commandbus/client.h>
 #include <pthread.h>
 
 struct pg_conn;

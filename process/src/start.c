@@ -119,8 +119,7 @@ static bool start_registered(cb_db *db, const cb_process_types *types, const typ
     if (request(db, what, &why))
         return true;
     if (why.code == CB_UNKNOWN_PROCESS_TYPE)
-        return cb_process_register(db, &types->kinds[entry - types->entries], 1, e) &&
-               request(db, what, e);
+        return cb_process_types_register(db, types, entry->type->name, e) && request(db, what, e);
     if (e)
         *e = why;
     return false;

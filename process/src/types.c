@@ -180,6 +180,16 @@ const type_entry *types_find(const cb_process_types *types, const char *name)
     return NULL;
 }
 
+bool cb_process_types_register(cb_db *db, const cb_process_types *types, const char *type,
+                               cb_error *e)
+{
+    const type_entry *entry = types_find(types, type);
+
+    if (!entry)
+        return cb_fail(e, CB_UNKNOWN_PROCESS_TYPE, "this program has no process type '%s'", type);
+    return cb_process_register(db, &types->kinds[entry - types->entries], 1, e);
+}
+
 const cb_step_route *types_route(const cb_process_types *types, const char *step)
 {
     for (size_t i = 0; i < types->n_routes; i++) {

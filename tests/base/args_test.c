@@ -112,7 +112,7 @@ Test(args, a_text_may_lack_its_value_or_be_empty_where_its_table_says_so)
     cr_expect_null(a.perhaps);
 }
 
-Test(args, behind_two_dashes_are_no_options)
+Test(args, after_two_dashes_nothing_is_an_option)
 {
     arguments a;
     cb_error e = { 0 };
@@ -156,4 +156,23 @@ Test(args, help_has_a_line_for_each)
     cr_expect(strstr(text, "  --number N                a number\n"), "%s", text);
     cr_expect(strstr(text, "  DOMAIN                    which\n"), "%s", text);
     free(text);
+}
+
+Test(args, exit_codes_stand_in_lines_that_a_terminal_shows)
+{
+    static const arg_exit exits[] = {
+        { "0", "done" },
+        { "1", "refused, for one of the many reasons that there are" },
+        { "2", "wrong usage, of which there is hardly less" },
+        { 0 },
+    };
+    char text[400] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+
+    args_help_exits(out, "exit codes", exits);
+    fclose(out);
+
+    cr_assert_str_eq(
+        text, "exit codes: 0 done · 1 refused, for one of the many reasons that there are ·\n"
+              "  2 wrong usage, of which there is hardly less\n");
 }

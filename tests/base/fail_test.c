@@ -38,7 +38,7 @@ Test(fail, a_long_hint_is_cut_between_characters)
     cr_expect_gt(strlen(e.hint), 250);
 }
 
-Test(fail, nobody_needs_to_want_the_error)
+Test(fail, a_caller_may_pass_no_error)
 {
     cr_expect(!fail_hint(NULL, "x"));
     cr_expect(!fail_misuse(NULL, "x", "y"));

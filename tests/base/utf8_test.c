@@ -76,7 +76,7 @@ Test(utf8, malformed_texts_are_invalid)
     cr_expect(utf8_is_valid("a \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"));
 }
 
-Test(utf8, the_end_of_a_text_is_no_character)
+Test(utf8, the_end_of_a_text_is_not_a_character)
 {
     uint32_t character = 7;
 

@@ -6,7 +6,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include <commandbus/commandbus.h>
+#include <commandbus/internal.h>
 #include <json-c/json.h>
 #include <libpq-fe.h>
 #include <stdbool.h>
@@ -54,7 +54,7 @@ double bench_rate(const bench_rival *r);
 /* {"name": rate, ...} and {"<a>/<b>": ratio}. */
 void bench_put_rate(json_object *to, const bench_rival *r);
 void bench_put_ratio(json_object *to, const char *name, double ratio, double goal);
-/* {"name": {"value": ..., "goal": ...}}: something of which less is better. A goal of 0 is none. */
+/* {"name": {"value": ..., "goal": ...}}: less of it is better. A goal of 0 means none. */
 void bench_put_most(json_object *to, const char *name, double value, double goal);
 void bench_print(json_object *all); /* on stdout */
 

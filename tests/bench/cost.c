@@ -63,7 +63,7 @@ void bench_idle(const worker_bench *b)
         all[i] = instance_start(b->conn, &(instance_options){ .set = "sample", .slots = slots[i] });
     backlog_send(b->conn, &noop, 1000);
     backlog_wait(b->conn, 60);
-    bench_pause(2); /* until they have gone to sleep: what they do meanwhile is no idling */
+    bench_pause(2); /* until they have gone to sleep: what they do before is not idling */
     for (size_t i = 0; i < CB_COUNT(slots); i++)
         before[i] = instance_cpu_seconds(&all[i]);
     double start = bench_now();

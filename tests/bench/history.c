@@ -3,8 +3,8 @@
 
 #define BATCH 100
 
-/* Minutes lie between two of these, so each is measured in turn with raw PGMQ, which no history of ours
- * touches: what is compared is the ratio to that. */
+/* Minutes lie between two of these, so each is measured in turn with raw PGMQ,
+ * which our history does not touch: what is compared is the ratio to that. */
 static double rate_now(PGconn *conn, const char *what, json_object *to)
 {
     life *l = life_open(BATCH);

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
         else if (!only && is_part(argv[i]))
             only = argv[i];
         else
-            bench_die("'%s' is no part of the worker's benchmark: see tests/bench/run --help",
+            bench_die("'%s' is not part of the worker's benchmark: see tests/bench/run --help",
                       argv[i]);
     }
     b.conn = bench_prepare();

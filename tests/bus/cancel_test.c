@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "database.h"
-#include "db.h"
+#include "statements.h"
 
 typedef struct {
     cb_db *looks; /* another connection, to see when there is something to cancel */

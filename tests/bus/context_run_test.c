@@ -183,7 +183,7 @@ Test(run, with_an_outcome_outside_the_enum_is_transient) /* CONTRACT: INTERNAL_E
     }
 }
 
-Test(run, drops_the_result_of_what_is_no_success)
+Test(run, drops_the_result_unless_it_succeeds)
 {
     to_answer = CB_TRANSIENT;
     to_return = json_object_new_double((double)NAN);
@@ -260,7 +260,7 @@ Test(result, with_a_number_that_is_not_finite_is_invalid) /* DESIGN 2: RESULT_IN
     expect_result(json_object_new_double_s(1, "1e-999999"), "1e-999999");
 }
 
-Test(result, that_is_no_text_for_the_database_is_invalid) /* DESIGN 2: RESULT_INVALID */
+Test(result, that_the_database_cannot_store_as_text_is_invalid) /* DESIGN 2: RESULT_INVALID */
 {
     expect_invalid(json_object_new_string("caf\xe9"), 0, "UTF-8");
     expect_invalid(json_object_new_string_len("a\0b", 3), 0, "\\u0000");

@@ -1,5 +1,5 @@
 /* Opening, losing and borrowing connections; transactions; secrets stay secret. */
-#include "db.h"
+#include "statements.h"
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 #include "database.h"
 #include "skip.h"
 
-Test(db, a_closed_connection_is_lost_until_it_is_made_anew)
+Test(db, a_closed_connection_is_lost_until_it_is_reopened)
 {
     OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
@@ -90,7 +90,7 @@ Test(db, with_escapes_in_literals_is_refused_by_what_is_wrong)
     PQfinish(conn);
 }
 
-Test(db, nobody_there_is_lost)
+Test(db, no_server_there_is_lost)
 {
     cb_db *db = NULL;
     cb_error e = { 0 };
@@ -166,7 +166,7 @@ Test(db, a_borrowed_connection_is_left_open)
     PQfinish(conn);
 }
 
-Test(db, a_borrowed_connection_is_made_anew_by_its_owner)
+Test(db, a_borrowed_connection_is_reopened_by_its_owner)
 {
     PGconn *conn = PQconnectdb(test_server_url());
     OWNED(cb_db) db = NULL;

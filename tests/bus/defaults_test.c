@@ -284,7 +284,7 @@ Test(defaults, of_deferrable_change_no_call)
     take_the_tour("default_transaction_deferrable", "on");
 }
 
-/* A session of the caller's keeps its own defaults: nothing of ours stays behind in it. */
+/* The caller's session keeps its own defaults: we leave nothing behind in it. */
 Test(defaults, of_the_session_are_as_before_after_a_call)
 {
     cb_error e = { 0 };

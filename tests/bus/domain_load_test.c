@@ -98,7 +98,7 @@ Test(domain_load, of_a_young_domain_is_of_its_age) /* RL.6 */
     cr_expect_eq(figure(old, "seconds"), 3600);
 }
 
-Test(domain_load, of_an_unknown_domain_is_no_row)
+Test(domain_load, of_an_unknown_domain_has_no_row)
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };

@@ -59,7 +59,7 @@ Test(failed_effects, of_bad_values_do_too_and_do_not_repeat_them) /* WRK.14 */
                  "effect 3 of 3: 22021, invalid byte sequence for encoding \"\": 0xe9");
 }
 
-Test(failed_effects, that_are_no_statements_of_this_database_do_too) /* WRK.14 */
+Test(failed_effects, that_are_not_valid_statements_do_too) /* WRK.14 */
 {
     expect_fails("INSERT INTO public.nowhere VALUES ($1)", "1",
                  "effect 3 of 3: 42P01, relation \"public.nowhere\" does not exist");

@@ -110,7 +110,7 @@ Test(effects, brought_by_several_at_once_happen_once) /* WRK.14 */
 
 /* ---- or neither ---- */
 
-Test(effects, of_who_lost_the_fence_do_not_happen) /* WRK.14 */
+Test(effects, of_a_worker_that_lost_the_fence_do_not_happen) /* WRK.14 */
 {
     booking b;
     booking_open(&b);
@@ -293,7 +293,7 @@ static cb_outcome does_nothing(cb_context *ctx, const cb_command *c, json_object
     return CB_SUCCESS;
 }
 
-Test(effects, that_are_none_settle_as_always)
+Test(effects, that_are_empty_settle_as_always)
 {
     booking b;
     booking_open(&b);

@@ -18,7 +18,7 @@ Test(error, failing_returns_false_and_fills_the_value)
     cr_assert_str_empty(e.hint);
 }
 
-Test(error, nobody_needs_to_want_the_error)
+Test(error, a_caller_may_pass_no_error)
 {
     cr_assert_not(cb_fail(NULL, CB_DATA, "unheard"));
     cr_assert_not(cb_fail_while(NULL, "sleeping"));

@@ -50,7 +50,8 @@ Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 
     cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
-/* A thread: it waits for the claim that is open, and begins anew if that takes longer than it may wait. */
+/* A thread: it waits for the claim that is open, and starts over if that takes longer than it may
+ * wait. */
 static void *set_limit_meanwhile(void *conninfo)
 {
     cb_db *db = NULL;
@@ -198,7 +199,7 @@ Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
     PQfinish(idle);
 }
 
-Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
+Test(fleet_limit_set, refuses_an_invalid_limit_and_an_unknown_domain)
 {
     test_fleet_limit(0, 0);
     cb_error e = { 0 };
@@ -214,7 +215,7 @@ Test(fleet_limit_set, refuses_what_is_no_limit_or_no_domain)
                      "CB007");
 }
 
-Test(fleet_limit_set, wakes_who_sleeps_for_want_of_a_place) /* DESIGN 2: wake-up */
+Test(fleet_limit_set, wakes_workers_that_sleep_for_lack_of_a_place) /* DESIGN 2: wake-up */
 {
     static const char *const queues[] = { "fx__commands" };
     test_fleet_limit(2, 3);

@@ -3,7 +3,7 @@
 
 TestSuite(fleet_snapshot, .init = bus_open, .fini = bus_close);
 
-/* How many rows and index entries of ours a statement looks at, dead ones too. */
+/* How many of our rows and index entries a statement looks at, including dead ones. */
 static const char looks_function[] =
     "CREATE FUNCTION public.looked() RETURNS bigint LANGUAGE sql AS $$ "
     "    SELECT sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint FROM pg_class c "
@@ -70,7 +70,7 @@ static const char *const statistics[] = {
     "VACUUM ANALYZE",
 };
 
-Test(fleet_snapshot, held_by_somebody_makes_no_place_dearer) /* BUS.19, section 8.7 */
+Test(fleet_snapshot, held_by_somebody_makes_no_place_more_expensive) /* BUS.19, section 8.7 */
 {
     test_fleet_limit(6, 0);
     PGconn *holder = test_pq_open(bus.conninfo);

@@ -72,7 +72,7 @@ Test(fleet, shows_an_instance_as_its_heartbeat_has_it) /* BUS.20 */
                  cb_rows_get(rows, 0, "started_at"));
 }
 
-Test(fleet, tells_who_has_been_silent_for_a_minute_and_does_not_count_it)
+Test(fleet, names_an_instance_silent_for_a_minute_and_does_not_count_it)
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };

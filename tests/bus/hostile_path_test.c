@@ -200,7 +200,7 @@ static void expect_blind_to_traps(const char *path)
     login_close(&l);
 }
 
-Test(hostile_path, traps_catch_who_walks_into_them) /* BUS.14 */
+Test(hostile_path, traps_catch_whoever_walks_into_them) /* BUS.14 */
 {
     login l = open_planter();
 

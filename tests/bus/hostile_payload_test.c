@@ -1,5 +1,5 @@
 /* Payloads that are small on the way in and huge on the way out, and arguments that no sane caller
- * brings: refused alone, in nobody's way. */
+ * brings: refused alone, never in the way of others. */
 #include "claims.h"
 #include "fixture.h"
 
@@ -233,7 +233,7 @@ Test(hostile_payload, as_many_as_there_can_be_is_a_quantity_like_any_other) /* s
     cr_expect_eq(cb_claim_count(claim), 5);
 }
 
-Test(hostile_payload, messages_due_since_ever_are_claimed_and_counted) /* section 8.7 */
+Test(hostile_payload, messages_due_since_minus_infinity_are_claimed_and_counted) /* section 8.7 */
 {
     OWNED(cb_rows) queues = NULL;
     cb_error e = { 0 };

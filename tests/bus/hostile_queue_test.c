@@ -208,7 +208,7 @@ Test(hostile_queue, a_dropped_queue_stops_no_other_domain_and_comes_again) /* se
     cb_claim_free(claims[1]);
 }
 
-/* section 8.7: commandbus_owner may not read it, which must not hide what else is to be seen */
+/* section 8.7: commandbus_owner may not read it, which must not hide anything else */
 Test(hostile_queue, a_queue_made_again_by_somebody_else_does_not_blind_doctor)
 {
     test_send(bus.db, 1, NULL);
@@ -409,8 +409,8 @@ Test(hostile_queue, a_lost_message_whose_command_was_locked_is_put_back_at_the_l
     PQfinish(holder);
 }
 
-/* What our own functions do to a queue is no reason to look. */
-Test(hostile_queue, work_as_usual_makes_nobody_look_through_all_commands)
+/* What our own functions do to a queue does not trigger a search. */
+Test(hostile_queue, normal_work_never_searches_all_commands)
 {
     expect_value(bus.conn, "0", kept);
     test_send(bus.db, 20, NULL);

@@ -1,5 +1,5 @@
 /* What counts as JSON here is what PostgreSQL's jsonb takes, no more and no less. BUS.16. */
-#include "json.h"
+#include "json_check.h"
 
 #include <criterion/criterion.h>
 #include <libpq-fe.h>

@@ -62,7 +62,7 @@ Test(listener, hears_a_send_to_a_queue_that_somebody_sleeps_on) /* DESIGN 2: wak
     listen_close(&r);
 }
 
-Test(listener, hears_nothing_of_a_send_when_nobody_sleeps) /* DESIGN 2: wake-up */
+Test(listener, is_not_told_of_a_send_when_nobody_sleeps) /* DESIGN 2: wake-up */
 {
     listening r;
     bool heard = false;
@@ -187,7 +187,7 @@ Test(listener, is_woken_by_another_thread) /* WRK.11 */
     listen_close(&r);
 }
 
-Test(listener, tells_that_its_connection_is_lost) /* WRK.10 */
+Test(listener, reports_that_its_connection_is_lost) /* WRK.10 */
 {
     listening r;
     bool heard = true;
@@ -206,7 +206,7 @@ Test(listener, tells_that_its_connection_is_lost) /* WRK.10 */
     listen_close(&r);
 }
 
-Test(listener, tells_that_its_connection_was_lost_while_it_proved_itself) /* WRK.10 */
+Test(listener, reports_that_its_connection_was_lost_while_it_proved_itself) /* WRK.10 */
 {
     test_proxy *proxy = test_proxy_start(bus.conninfo);
     OWNED(cb_listener) l = NULL;
@@ -224,7 +224,7 @@ Test(listener, tells_that_its_connection_was_lost_while_it_proved_itself) /* WRK
     test_proxy_stop(proxy);
 }
 
-Test(listener, refuses_what_is_no_queue)
+Test(listener, refuses_what_is_not_a_queue)
 {
     const char *const bad[] = { "",
                                 "Fx",

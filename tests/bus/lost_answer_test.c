@@ -28,7 +28,7 @@ static void cut_line_close(cut_line *r)
     test_proxy_stop(r->proxy);
 }
 
-/* The call that was cut says so, and nothing goes until the connection is made anew. */
+/* The call that was cut says so, and nothing works until the connection is reopened. */
 static void expect_lost(cut_line *r, bool answered, cb_error *e)
 {
     cr_expect_not(answered);

@@ -100,7 +100,7 @@ Test(handler_set, may_come_to_a_database_that_was_restored)
 }
 
 /* BUS.11 */
-Test(handler_set, counts_for_itself_beside_other_sets)
+Test(handler_set, has_versions_of_its_own_beside_other_sets)
 {
     cb_error e = { 0 };
     cb_migrate_report report;
@@ -191,7 +191,7 @@ Test(handler_set, with_broken_sql_leaves_nothing_of_its_earlier_files_either)
     expect_unchanged(before, bus_contents());
 }
 
-/* BUS.11: it runs as the schema's owner, who is no superuser */
+/* BUS.11: it runs as the schema's owner, which is not a superuser */
 Test(handler_set, cannot_do_what_the_owner_of_the_schema_may_not)
 {
     cb_error e = { 0 };

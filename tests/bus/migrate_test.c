@@ -223,7 +223,7 @@ Test(migrate, refuses_pgmq_as_sql_that_is_too_old)
     cr_assert(strstr(e.message, "1.11"), "%s", e.message);
 }
 
-/* Code of ours would call what a stranger has put there, with the rights of the schema's owner. */
+/* Our code would call what a stranger has put there, with the rights of the schema's owner. */
 Test(migrate, refuses_a_schema_pgmq_of_somebody_else)
 {
     char conninfo[1024], sql[512];
@@ -540,7 +540,7 @@ Test(functions, of_each_queue_are_made_again_with_the_others)
 }
 
 /* BUS.11 */
-Test(functions, are_told_by_a_look_that_changes_nothing)
+Test(functions, are_reported_by_a_look_that_changes_nothing)
 {
     cb_migrate_status status;
     cb_error e = { 0 };

@@ -7,7 +7,7 @@
 #include "login.h"
 #include "process_rows.h"
 
-/* S4, "Monitoring and Observability". Its first statement is no valid SQL and left out (CONTRACT). */
+/* S4, "Monitoring and Observability", without its first statement: invalid SQL (CONTRACT). */
 static const char *const statements[] = {
     "SELECT * FROM pgmq.metrics('fx__commands');",
     "SELECT * FROM pgmq.metrics('risk__commands');",
@@ -133,7 +133,7 @@ Test(monitoring, sql_of_s4_answers_monitors_and_operators)
 }
 
 /* BUS.9: waiting for the commands of two steps, and some that do not wait or have ended. */
-Test(monitoring, sql_of_s4_about_processes_tells_monitors_who_waits_for_what_and_since_when)
+Test(monitoring, sql_of_s4_about_processes_shows_monitors_what_waits_for_what_and_since_when)
 {
     login monitor = login_open("commandbus_monitor");
 

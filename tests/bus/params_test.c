@@ -4,10 +4,9 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "array.h"
 #include "bus.h"
 #include "database.h"
-#include "db.h"
+#include "statements.h"
 
 /* The only value of the statement's only row, compared as text. */
 static void assert_answer(const char *sql, const params *p, const char *expected)
@@ -106,7 +105,7 @@ Test(array, an_empty_one_is_empty_and_not_null)
     assert_answer("SELECT cardinality($1::uuid[])", &p, "0");
 }
 
-Test(array, what_is_no_uuid_is_not_added)
+Test(array, an_invalid_uuid_is_not_added)
 {
     OWNED_BUFFER(ids);
 

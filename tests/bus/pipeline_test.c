@@ -1,5 +1,5 @@
 /* Several statements, one transaction. */
-#include "pipeline.h"
+#include "statements.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -136,7 +136,7 @@ Test(pipeline, a_flush_larger_than_every_buffer_goes_through_both_ways)
     free(s);
 }
 
-Test(pipeline, a_connection_that_dies_meanwhile_is_lost_and_can_be_made_anew)
+Test(pipeline, a_connection_that_dies_meanwhile_is_lost_and_can_be_reopened)
 {
     pipeline_statement s[3] = { 0 };
     cb_error e = { 0 };

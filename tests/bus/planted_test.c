@@ -77,7 +77,7 @@ static login open_with_traps(void)
 }
 
 /* BUS.14: the traps work, or the other tests would prove nothing */
-Test(planted, traps_catch_who_walks_into_them)
+Test(planted, traps_catch_whoever_walks_into_them)
 {
     login l = open_with_traps();
 

@@ -1,4 +1,4 @@
-/* Messages that no command stands behind: archived, recorded, counted, and in nobody's way. */
+/* Messages without a command: archived, recorded, counted, and never in the way of others. */
 #include "claims.h"
 
 TestSuite(poison, .init = bus_open, .fini = bus_close);
@@ -40,7 +40,7 @@ static void expect_archived(size_t expected)
             test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, i), CB_SUCCESS)));
 }
 
-Test(poison, messages_that_are_no_json_object_are_archived) /* WRK.9 */
+Test(poison, messages_that_are_not_json_objects_are_archived) /* WRK.9 */
 {
     const char *const messages[] = { "null", "42", "\"text\"", "true", "[]", "[{}]" };
     size_t n = sizeof messages / sizeof *messages;

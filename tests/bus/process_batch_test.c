@@ -132,7 +132,7 @@ Test(process_batch, counts_what_was_undone_as_failed) /* BUS.5, STP.3 */
     expect_batch_told(1, id, "fx__replies");
 }
 
-Test(process_batch, is_open_in_every_status_that_is_no_end) /* BUS.5 */
+Test(process_batch, is_open_in_every_status_that_is_not_final) /* BUS.5 */
 {
     static const struct {
         const char *status, *shown;

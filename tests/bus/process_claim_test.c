@@ -413,7 +413,7 @@ Test(process_claim, by_several_workers_gives_each_process_to_one) /* DESIGN 8.4 
     expect_value(bus.conn, "200", "SELECT sum(lease_no) FROM commandbus.process");
 }
 
-Test(process_claim, survives_moments_that_are_none) /* DESIGN 8.7 */
+Test(process_claim, survives_infinite_moments) /* DESIGN 8.7 */
 {
     cb_uuid id = pay_start(bus.db);
 

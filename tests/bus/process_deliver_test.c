@@ -1,9 +1,9 @@
 /* Replies on their way from a queue into the inboxes of processes. */
-#include "db.h"
 #include "expect.h"
 #include "fixture.h"
 #include "parallel.h"
 #include "pay.h"
+#include "statements.h"
 #include "wait.h"
 
 #include <stdio.h>
@@ -101,7 +101,8 @@ Test(process_deliver,
                  "FROM commandbus.process");
 }
 
-Test(process_deliver, archives_what_is_no_reply_and_the_others_arrive) /* PM.5, DESIGN 8.5, 8.7 */
+Test(process_deliver,
+     archives_what_is_not_a_reply_and_delivers_the_rest) /* PM.5, DESIGN 8.5, 8.7 */
 {
     static const char *const poison[] = {
         "'[]'",
@@ -375,7 +376,7 @@ Test(process_deliver, from_the_queue_that_the_type_had_before) /* DESIGN 8.4 */
                  "SELECT concat_ws(' ', reply_queue, former_queues) FROM commandbus.process_type");
 }
 
-Test(process_deliver, refuses_what_is_no_reply_queue) /* CONTRACT refusals */
+Test(process_deliver, refuses_what_is_not_a_reply_queue) /* CONTRACT refusals */
 {
     expect_sqlstate(bus.conn, "CB010", "SELECT commandbus.deliver_replies('fx__commands', 'w')");
     expect_sqlstate(bus.conn, "CB010", "SELECT commandbus.deliver_replies(NULL, 'w')");

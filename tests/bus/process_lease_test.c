@@ -39,7 +39,7 @@ Test(process_lease, extend_moves_the_end_and_the_timer) /* DESIGN 2 leases */
     cr_expect_eq(cb_process_claim_count(other), 0);
 }
 
-Test(process_lease, that_is_gone_is_told_per_item) /* DESIGN 2 fence */
+Test(process_lease, that_is_gone_is_reported_per_item) /* DESIGN 2 fence */
 {
     cb_uuid ids[3];
     cb_process_lease leases[5];

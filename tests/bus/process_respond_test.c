@@ -100,7 +100,7 @@ Test(process_respond, that_was_applied_long_ago_is_known_by_the_history) /* STP.
                  "FROM commandbus.process_inbox");
 }
 
-Test(process_respond, wakes_only_who_waits_or_has_ended) /* STP.11 */
+Test(process_respond, wakes_only_processes_that_wait_or_have_ended) /* STP.11 */
 {
     static const struct {
         const char *status;

@@ -59,7 +59,7 @@ Test(process_settle, again_is_already_done_and_changes_nothing)
 }
 
 /* DESIGN 2, 8.3: who lost the fence changes nothing but the record of it */
-Test(process_settle, behind_a_lost_fence_is_stale_and_told)
+Test(process_settle, behind_a_lost_fence_is_stale_and_reported)
 {
     static const char *const lost[] = {
         "lease_no = 2",

@@ -95,7 +95,7 @@ Test(process_size, a_claim_leaves_what_its_budget_has_no_room_for) /* DESIGN 8.1
     cr_expect_eq(cb_process_claim_count(some), 2);
     cr_expect(look.more_processes);
     cr_expect(cb_process_claim_bytes(some) > 800000 && cb_process_claim_bytes(some) < 1000000);
-    /* Those that were left are nobody's, as they were. */
+    /* Those that were left over have no holder, as before. */
     expect_value(
         bus.conn, "3",
         "SELECT count(*) FROM commandbus.process WHERE lease_owner IS NULL AND lease_no = 0 "
@@ -183,6 +183,29 @@ static long buffers_of_responses(int n)
     long buffers = strtol(text, NULL, 10);
     free(text);
     return buffers;
+}
+
+/* It waited for the row, and held it while it measured the process: a flood of responses that were
+ * refused kept renewals away until the lease was over. */
+Test(process_size, a_response_without_room_waits_for_nobody) /* DESIGN 8.10 */
+{
+    cb_uuid id = pay_start(bus.db);
+    PGconn *holder = test_pq_open(bus.conninfo);
+
+    fill_inbox(id, 6, 1000000);
+    test_exec(bus.conn, "SET lock_timeout = '500ms'");
+    test_exec(holder, "BEGIN");
+    test_exec(holder, "SELECT FROM commandbus.process FOR UPDATE");
+    const char *large =
+        "SELECT commandbus.respond(process_id, 'x', to_jsonb(repeat('m', 1000000))) "
+        "FROM commandbus.process";
+    cr_expect_str_eq(test_sqlstate(bus.conn, large), "CB007");
+    /* There is room for this one. */
+    cr_expect_str_eq(
+        test_sqlstate(bus.conn,
+                      "SELECT commandbus.respond(process_id, 'x') FROM commandbus.process"),
+        "55P03");
+    PQfinish(holder);
 }
 
 /* 5,000 took 37 seconds: each looked at all versions of the row that those before had left. */

@@ -235,7 +235,7 @@ Test(process_start, with_one_id_at_once_starts_one) /* STP.3 */
     expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.process_event");
 }
 
-Test(process_start, wakes_who_sleeps_unless_the_caller_runs_it_itself) /* DESIGN 2 wake-up */
+Test(process_start, wakes_a_sleeper_unless_the_caller_runs_it_itself) /* DESIGN 2 wake-up */
 {
     test_exec(bus.conn, "LISTEN commandbus_payments__processes;"
                         "SELECT commandbus.sleep_announce('w', '{payments__processes}', 60)");

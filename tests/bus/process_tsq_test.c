@@ -85,7 +85,7 @@ Test(process_tsq, cancel_and_complete_leave_it_parked_until_a_worker_acts)
 
 /* STP.12: what a run goes on with now, a reply or a response, may take it out of the TSQ and undo it. A decision that
  * was made before would be acted on afterwards. */
-Test(process_tsq, nobody_decides_while_a_run_is_at_it)
+Test(process_tsq, nobody_decides_during_a_run)
 {
     for (size_t i = 0; i < CB_COUNT(decisions); i++) {
         cb_error e = { 0 };
@@ -236,7 +236,7 @@ Test(process_tsq, decisions_without_what_they_need_are_refused)
 }
 
 /* DESIGN 2 */
-Test(process_tsq, a_decision_wakes_who_sleeps)
+Test(process_tsq, a_decision_wakes_a_sleeper)
 {
     cb_error e = { 0 };
     cb_uuid id = process_park("E");

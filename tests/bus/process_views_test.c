@@ -43,7 +43,7 @@ static cb_uuid put_history(void)
 }
 
 /* CONTRACT: process_audit */
-Test(process_views, process_audit_tells_all_that_happened)
+Test(process_views, process_audit_shows_everything_that_happened)
 {
     cb_uuid id = put_history();
 
@@ -162,8 +162,8 @@ Test(process_views, process_figures_count_what_has_not_ended)
                  "floor(oldest_due_seconds)), '; ') FROM commandbus.process_figures()");
 }
 
-/* S4, PM.6: whoever waits for a reply, whatever its status; who waits for a response does not */
-Test(process_views, process_figures_tell_how_long_replies_and_responses_are_awaited)
+/* S4, PM.6: every process that waits for a reply, whatever its status, and no other */
+Test(process_views, process_figures_say_how_long_replies_and_responses_are_awaited)
 {
     process_put("status = 'WAITING_FOR_ASYNC', current_wait = 'bookFx', awaits_reply = true, "
                 "updated_at = now() - interval '2 h'");
@@ -180,7 +180,7 @@ Test(process_views, process_figures_tell_how_long_replies_and_responses_are_awai
                  "WHERE problem = 'LONG_REPLY'");
 }
 
-/* What a process waits for is told with the settle that suspends it. */
+/* The settle that suspends a process says what it waits for. */
 Test(process_views, a_settle_says_whether_the_wait_is_for_a_reply)
 {
     cb_uuid id = process_put("");

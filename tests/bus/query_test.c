@@ -121,7 +121,7 @@ Test(query, shows_fifty_unless_asked_for_more)
     cr_assert_eq(cb_rows_count(all), 66);
 }
 
-/* BUS.8: payments hold what is nobody's business in a list */
+/* BUS.8: payloads of payments do not belong in a list */
 Test(query, lists_no_payloads)
 {
     OWNED(cb_rows) rows = NULL;
@@ -173,7 +173,7 @@ Test(query, shows_one_command_in_full)
 }
 
 /* BUS.8 */
-Test(query, tells_the_trail_of_a_command_from_the_beginning)
+Test(query, shows_the_trail_of_a_command_from_the_beginning)
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };

@@ -86,6 +86,8 @@ static const struct {
     { "check_response", "" },
     { "fits_field", "" },
     { "check_responder", "" },
+    { "check_room", "" },
+    { "has_response", "" },
     { "check_reply_queue", "" },
     { "check_shared", "" },
     { "close_batch", "" },
@@ -244,7 +246,7 @@ Test(privileges, to_call_each_function_are_as_meant)
 }
 
 /* BUS.14: in the creating transaction, so also not for a moment */
-Test(privileges, of_public_are_none)
+Test(privileges, of_public_do_not_exist)
 {
     expect_value(bus.conn, "",
                  "SELECT string_agg(p.proname, ' ') FROM pg_proc p, "
@@ -260,7 +262,7 @@ Test(privileges, of_public_are_none)
 }
 
 /* RL.5: the limit is replicas × concurrent-messages, or leases counted; nobody hands out tokens. */
-Test(privileges, of_token_buckets_there_are_none_to_have)
+Test(privileges, of_token_buckets_do_not_exist)
 {
     expect_number(
         bus.conn, 0,
@@ -272,7 +274,7 @@ Test(privileges, of_token_buckets_there_are_none_to_have)
 }
 
 /* Each queue has three functions of its own, made when the queue is. */
-Test(privileges, of_a_queues_own_functions_nobody_has)
+Test(privileges, to_call_a_queues_own_functions_are_granted_to_nobody)
 {
     expect_number(
         bus.conn, 18,
@@ -287,7 +289,7 @@ Test(privileges, of_a_queues_own_functions_nobody_has)
 }
 
 /* A function of a later migration is born without EXECUTE for everybody. */
-Test(privileges, of_public_on_a_function_of_tomorrow_are_none)
+Test(privileges, of_public_on_a_future_function_do_not_exist)
 {
     test_exec(bus.conn, "SET ROLE commandbus_owner;"
                         "CREATE FUNCTION commandbus.of_tomorrow() RETURNS integer "

@@ -94,7 +94,7 @@ Test(send_many, to_mixed_domains_answers_the_ids_in_the_order_of_the_call)
     expect_number(bus.conn, 8, "SELECT count(*) FROM pgmq.q_fx__commands");
 }
 
-/* BUS.4: the same for who calls the SQL function */
+/* BUS.4: the same for callers of the SQL function */
 Test(send_many, by_sql_answers_the_ids_in_the_order_of_the_call)
 {
     expect_number(bus.conn, 20,
@@ -244,7 +244,7 @@ static bool stop_after_two(size_t sent, size_t total, void *arg)
 }
 
 /* BUS.4 */
-Test(send_many, in_chunks_tells_how_many_are_durable_when_one_is_refused)
+Test(send_many, in_chunks_says_how_many_are_durable_when_one_is_refused)
 {
     cb_error e = { 0 };
     size_t sent;

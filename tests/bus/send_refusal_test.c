@@ -31,7 +31,7 @@ static const bad_command bad_commands[] = {
     { "broken UTF-8", CB_INVALID_DATA, { .data = "{\"card\": \"" SECRET "\xff\"}" } },
     { "overlong UTF-8", CB_INVALID_DATA, { .data = "{\"card\": \"" SECRET "\xc0\x80\"}" } },
     { "headers that are an array", CB_INVALID_DATA, { .headers = "[\"" SECRET "\"]" } },
-    { "headers that are no JSON", CB_INVALID_DATA, { .headers = "{" SECRET } },
+    { "headers that are not JSON", CB_INVALID_DATA, { .headers = "{" SECRET } },
     { "negative attempts", CB_INVALID_DATA, { .max_attempts = -1 } },
     { "too many attempts", CB_INVALID_DATA, { .max_attempts = 1001 } },
     { "negative timeout", CB_INVALID_DATA, { .timeout_seconds = -1 } },
@@ -122,7 +122,7 @@ Test(bad_input, among_good_commands_of_send_many_is_refused_and_nothing_was_sent
     expect_unchanged(before, bus_contents());
 }
 
-/* BUS.3: also for who has nothing but SQL */
+/* BUS.3: also for a client that has nothing but SQL */
 Test(bad_input, by_sql_is_refused_and_nothing_changed)
 {
     static const struct {

@@ -80,7 +80,7 @@ Test(settle_faults, a_result_with_a_nul_character_is_refused_alone) /* WRK.14 */
                  r.items[321].command_id.text);
 }
 
-Test(settle_faults, a_result_that_is_no_json_is_refused_alone) /* WRK.14 */
+Test(settle_faults, a_result_that_is_not_json_is_refused_alone) /* WRK.14 */
 {
     batch r;
     claim_batch(&r);
@@ -180,7 +180,7 @@ Test(settle_faults, a_stale_culprit_is_stale_and_nothing_more) /* WRK.14 */
                                                test_outcome(cb_claim_at(second, 0), CB_SUCCESS)));
 }
 
-Test(settle_faults, a_statement_that_is_cancelled_is_no_fault_of_an_item) /* WRK.14 */
+Test(settle_faults, a_cancelled_statement_is_not_blamed_on_an_item) /* WRK.14 */
 {
     batch r;
     cb_error e = { 0 };

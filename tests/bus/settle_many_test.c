@@ -107,7 +107,7 @@ Test(settle_many, a_call_that_makes_no_sense_is_refused_and_settles_nothing) /* 
     cr_expect_str_eq(test_sqlstate(bus.conn, "SELECT commandbus.settle('fx', 'w', "
                                              "ARRAY[gen_random_uuid()], '{1}', '{GREAT}')"),
                      "CB011");
-    cr_expect(cb_settle(bus.db, "w", items, 0, &e), "nothing to settle is no error");
+    cr_expect(cb_settle(bus.db, "w", items, 0, &e), "nothing to settle is not an error");
 
     for (size_t i = 0; i < 2; i++)
         expect_trail("SENT RECEIVED", ids[i]);

@@ -72,7 +72,7 @@ Test(tsq, retry_makes_it_pending_again_with_a_new_message_and_no_reply)
 }
 
 /* BUS.6, DESIGN: the fence is never reset, the budget is */
-Test(tsq, retry_gives_all_attempts_anew_under_a_new_fence)
+Test(tsq, retry_gives_all_attempts_again_under_a_new_fence)
 {
     cb_error e = { 0 };
     cb_uuid id = life_into_tsq("max_attempts => 2");

@@ -1,4 +1,4 @@
-/* Ids that sort, ids that repeat, and what is no id. */
+/* Ids that sort, ids that repeat, and texts that are not ids. */
 #include <commandbus/uuid.h>
 #include <criterion/criterion.h>
 #include <string.h>
@@ -68,7 +68,7 @@ Test(uuid, parsing_takes_either_case_and_gives_lower)
     cr_assert_str_eq(id.text, "886313e1-3b8a-5372-9b90-0c9aee199e5d");
 }
 
-Test(uuid, what_is_no_uuid_is_not_taken)
+Test(uuid, an_invalid_text_is_refused)
 {
     static const char *const wrong[] = {
         "",

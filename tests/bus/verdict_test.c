@@ -1,4 +1,4 @@
-/* What settle answers about an outcome that is late, repeated, or in somebody's way. */
+/* What settle answers about an outcome that is late, repeated, or locked by somebody. */
 #include "claims.h"
 
 TestSuite(verdict, .init = bus_open, .fini = bus_close);

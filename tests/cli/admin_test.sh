@@ -10,7 +10,7 @@ test_an_empty_database_is_told_to_migrate() {
 }
 
 # BUS.11
-test_migrate_tells_the_version_before_and_after() {
+test_migrate_prints_the_version_before_and_after() {
     exits 0 migrate --status
     prints '^schema +version 0; migrate applies [0-9]+ files'
     prints '^functions +none; migrate applies'

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "erlang.h"
+#include "plan.h"
 
 #define expect_near(found, expected, tolerance)                                             \
     cr_expect_lt(fabs((found) - (expected)), (tolerance), "%s is %.12g, not %.12g", #found, \

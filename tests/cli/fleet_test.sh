@@ -8,7 +8,7 @@ test_an_empty_database_is_told_to_migrate() {
     says 'hint: .*commandbus migrate'
 }
 
-test_a_fleet_of_nobody_says_so() {
+test_an_empty_fleet_says_so() {
     cb migrate >/dev/null
     exits 0 fleet
     says 'no instances'

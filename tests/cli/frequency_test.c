@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "frequency.h"
+#include "figures.h"
 
 Test(frequency, is_a_number_and_a_unit) /* RL.6 */
 {

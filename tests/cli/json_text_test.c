@@ -8,7 +8,7 @@
 static void expect_pretty(const char *json, const char *expected)
 {
     char *text = NULL,
-         *copy = strdup(json); /* as long as it is, so that AddressSanitizer sees who reads on */
+         *copy = strdup(json); /* as long as it is, so that AddressSanitizer sees reads beyond it */
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "args.h"
-#include "moment.h"
+#include "figures.h"
 
 Test(moment, is_read_with_its_fraction_and_its_zone)
 {

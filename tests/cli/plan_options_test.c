@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan_options.h"
+#include "plan.h"
 
 /* Kubernetes's surge, and three replicas wanted, as the command has it by default. */
 static plan_request asked(int limit, double rate, double seconds)

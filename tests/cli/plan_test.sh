@@ -251,7 +251,7 @@ test_retries_are_arrivals_and_their_runs_count() {
 }
 
 # A mean hides peaks: 130 an hour are less than the 180 that one slot makes at 20 s each, 4 a minute are more.
-test_a_busiest_minute_that_does_not_fit_is_told() {
+test_a_busiest_minute_that_does_not_fit_is_reported() {
     exits 0 plan --from-database --domain fx --limit 1 --latency 20s
     prints '^! the busiest minute had [0-9.]+/[sm], more than is possible, and waited\. To plan for it: --rate [0-9.]+/[sm]$'
     exits 0 plan --from-database --domain fx

@@ -18,7 +18,7 @@ end_all() {
 }
 
 # First: nothing is there yet.
-test_a_file_with_a_bad_line_starts_nothing_and_is_told_the_line() {
+test_a_file_with_a_bad_line_starts_nothing_and_the_line_is_named() {
     lines '{"n": 1}' '' '{"n"'
     exits 1 process start PaymentStep --file "$work/lines"
     says 'reading line 3: invalid JSON'

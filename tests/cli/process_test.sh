@@ -217,7 +217,7 @@ attempt() {
 }
 
 # S0: "Attempt 2 of 3". Every attempt and every command before the last, and why it was parked.
-test_show_tells_attempts_and_commands_that_others_followed() {
+test_show_has_attempts_and_commands_that_others_followed() {
     local id first second
     id=$(process WAITING_FOR_TSQ current_step="'submit'" error_code="'RETRIES_EXHAUSTED'")
     first=$(stuck_command "$id")
@@ -263,7 +263,7 @@ test_show_has_everything_as_json() {
 }
 
 # STP.8: which step a compensation undoes, and what is still owed.
-test_show_tells_what_is_undone_and_what_is_owed() {
+test_show_says_what_is_undone_and_what_is_owed() {
     local id
     id=$(process WAITING_FOR_TSQ phase="'COMPENSATING'" error_code="'COMPENSATION_FAILED'")
     record "$id" 0 STEP COMPLETED first "owes='{\"inline\": true}'"
@@ -437,7 +437,7 @@ test_complete_sets_fields_of_the_state() {
     says 'reading --overrides'
     exits 1 process complete "$id" --set reference
     same "$(column "$id" status)" WAITING_FOR_TSQ
-    # Text stays text; what holds none takes JSON, and text that is no JSON.
+    # Text stays text; what holds none takes JSON, and text that is not JSON.
     exits 0 process complete "$id" --set amount=12.50 --set score=12345678901234567890 --set reference=K-17 --reason 'by hand'
     prints '^completed 1 process$'
     same "$(inbox "$id" overrides)" 'COMPLETE {"score": 12345678901234567890, "amount": "12.50", "reference": "K-17"}'

@@ -38,7 +38,7 @@ test_all_of_a_call_or_none_are_allowed() {
 }
 
 # DESIGN 8.8: rights are given by who owns the schema.
-test_a_sender_gives_himself_nothing() {
+test_a_sender_cannot_allow_itself_anything() {
     exits 1 responder allow "$network" PaymentStep riskApproval \
         --url "postgresql://$network:of-the-test@${url#*@}"
     says 'permission denied'
@@ -56,7 +56,7 @@ test_what_was_allowed_is_taken_back() {
 }
 
 # A login that is gone is shown until the next change, and may nothing.
-test_a_role_that_was_dropped_is_told() {
+test_a_role_that_was_dropped_is_named() {
     local gone=${database}_gone
     server -c "CREATE ROLE $gone"
     exits 0 responder allow "$gone" PaymentStep L1

@@ -133,7 +133,7 @@ test_the_picture_fits_the_terminal() {
          END { exit bad }' "$work/out" || fail 'it is larger than the terminal'
 }
 
-test_a_lost_connection_is_told_and_tried_again() {
+test_a_lost_connection_is_reported_and_tried_again() {
     command -v script >/dev/null || return 0
     start_on_terminal ''
     sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -131,7 +131,7 @@ test_mistakes_are_json_with_json() {
     jq -er .error.hint "$work/err" | grep -q 'Did you mean send'
 }
 
-test_tsq_decisions_want_to_know_which() {
+test_tsq_decisions_need_a_choice_of_commands() {
     exits 2 tsq retry
     says 'say which'
     exits 2 tsq retry fx
@@ -143,7 +143,7 @@ test_tsq_decisions_want_to_know_which() {
     says '--reason is missing'
 }
 
-test_purge_wants_to_know_what() {
+test_purge_needs_a_choice_of_what_to_remove() {
     exits 2 purge
     says 'say what may go'
 }

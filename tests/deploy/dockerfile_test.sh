@@ -57,7 +57,7 @@ the_packages_are_those_that_the_programs_need() {
     codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
     [[ $codename == bookworm ]] || { echo "not compared: packages have other names on $codename" && return; }
     diff <(packages | grep -v '^ca-certificates$') <(packages_of_needed_libraries)
-    # All are there to be had.
+    # All of them exist.
     packages | xargs apt-cache show >/dev/null
 }
 

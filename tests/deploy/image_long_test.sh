@@ -210,7 +210,7 @@ test_a_container_that_is_stopped_finishes_what_runs_and_begins_nothing_more() {
     same "$(status_of "$running")" COMPLETED 'what ran'
     same "$(sql "SELECT attempts FROM commandbus.command_metadata WHERE command_id = '$running'")" 1 'its attempts'
     same "$(status_of "$later")" PENDING 'what had not begun'
-    podman logs stops 2>&1 | grep -q event=worker.draining || fail 'it says nothing of draining'
+    podman logs stops 2>&1 | grep -q event=worker.draining || fail 'it does not mention draining'
 }
 
 # role PROFILE SLOTS DOMAINS: what it shows in /metrics, and what of three domains' commands it claims.

@@ -62,7 +62,7 @@ test_a_worker_without_a_command_counts_too() {
     same "$(limits fx risk payments)" '6 6 30' 'limits'
 }
 
-test_a_surge_is_told() {
+test_a_surge_is_reported() {
     in_copy
     replace "$ratelimited" 's/maxSurge: 0/maxSurge: 25%/'
     same "$(limits fx.rollout fx)" '8 6' 'calls of pods during a rollout, and the limit'
@@ -80,7 +80,7 @@ test_an_autoscaled_workload_counts_with_its_most_replicas() {
     same "$(limits payments fx)" '100 6' 'limits'
 }
 
-test_an_unknown_variable_is_warned_of() {
+test_an_unknown_variable_gets_a_warning() {
     in_copy
     replace "$ratelimited" 's/COMMANDBUS_DOMAINS_FX_FLEET_LIMIT/COMMANDBUS_DOMAINS_FX_FLEETLIMIT/'
     limits fx >/dev/null
@@ -112,7 +112,7 @@ test_an_overlay_that_cannot_be_rendered_is_refused() {
     replace deploy/k8s/overlays/production/kustomization.yaml 's/- settings/- setings/'
     refuses 1 'cannot be rendered' "$tree/deploy/k8s/overlays/production"
 }
-test_wrong_usage_is_told() {
+test_wrong_usage_is_refused() {
     refuses 2 'which overlay'
     refuses 2 'no kustomization.yaml' "$work"
     refuses 2 "unknown option '--jsn'" --jsn "$tree/deploy/k8s/overlays/dev"

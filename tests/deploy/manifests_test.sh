@@ -170,7 +170,7 @@ test_every_variable_in_the_manifests_is_one_of_the_worker() {
     local names name
     names=$(grep -rhoE --include='*.yaml' --include='*.env' 'COMMANDBUS_[A-Z0-9_]+[A-Z0-9]' "$tree/deploy/k8s" | sort -u)
     (($(wc -l <<<"$names") > 20)) || fail "only $names"
-    for name in $names; do is_known "$name" || fail "$name is no variable of the worker"; done
+    for name in $names; do is_known "$name" || fail "the worker has no variable $name"; done
     if is_known COMMANDBUS_DOMAINS_FX_CONCURENT_MESSAGES; then fail 'a typo is known'; fi
 }
 

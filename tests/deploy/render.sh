@@ -1,4 +1,5 @@
-# Sourced by the tests of deploy/k8s: $kustomize renders a folder. Where none can be had they are skipped, and say so.
+# Sourced by the tests of deploy/k8s: $kustomize renders a folder. Where none is available they are
+# skipped, and say so.
 
 # shellcheck shell=bash disable=SC2034 # used by the tests
 tools=${COMMANDBUS_SOURCE_DIR:?}/build/tools

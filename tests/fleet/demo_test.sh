@@ -5,7 +5,7 @@
 
 demo=$fleet_dir/../../deploy/demo
 
-test_wrong_usage_is_told_and_ends_with_2() {
+test_wrong_usage_is_refused_with_2() {
     local words arguments code n=0
     while IFS='|' read -r arguments words; do
         code=0 n=$((n + 1))

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# kill -9 of a random worker every second, started anew at once. COMMANDBUS_FLEET_SECONDS says how long.
+# kill -9 of a random worker every second, restarted at once, for COMMANDBUS_FLEET_SECONDS.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 seconds=${COMMANDBUS_FLEET_SECONDS:-30}
 workers=(a b c d)
 
-# kill_for SECONDS [ARGUMENTS...]: one a second, started anew with these arguments.
+# kill_for SECONDS [ARGUMENTS...]: one a second, restarted with these arguments.
 kill_for() {
     local until=$((SECONDS + $1)) name at=${EPOCHREALTIME/./}
     shift

@@ -27,7 +27,7 @@ deeds=(
     "UPDATE commandbus.audit SET event_type = 'POISON_ARCHIVED' WHERE event_type = 'SENT'|POISON_ARCHIVED"
 )
 
-test_the_ledger_tells_what_is_wrong() {
+test_the_ledger_says_what_is_wrong() {
     local deed said
     start_ready a
     send_commands 3 Noop '{}'

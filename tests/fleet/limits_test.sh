@@ -96,7 +96,8 @@ test_a_fleet_limit_of_four_makes_four_calls_at_once() {
     check_ledger 120
 }
 
-# kill_busy N: so many times a worker that is calling, each started anew at once. There is always more to do.
+# kill_busy N: so many times a worker that is calling, each restarted at once. There is always more
+# to do.
 kill_busy() {
     local name
     for ((kills = 0; kills < $1; kills++)); do

@@ -34,7 +34,7 @@ provoke() {
     send_commands 1 Hang '{"ms": 1500}'
     send_commands 1 BadOutcome '{}'
     send_commands 1 NoSuchType '{}'
-    # What is no command, and what is one no more.
+    # A message that is not a command, and one that no longer is.
     sql "SELECT pgmq.send('${domain}__commands', jsonb_build_object('who', '$m')),
                 pgmq.send('${domain}__commands', to_jsonb('$m'::text)),
                 pgmq.send('${domain}__commands', jsonb_build_array('$m'))" >/dev/null
@@ -63,7 +63,7 @@ test_logfmt_shows_no_payload_and_no_password() {
 test_json_shows_no_payload_and_no_password() {
     provoke json
     check_events
-    jq -es 'all(type == "object")' "$work/a.log" >/dev/null || fail 'a line is no JSON object'
+    jq -es 'all(type == "object")' "$work/a.log" >/dev/null || fail 'a line is not a JSON object'
 }
 
 run_tests "$@"

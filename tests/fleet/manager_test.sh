@@ -65,7 +65,7 @@ test_a_worker_that_dies_anywhere_sends_each_command_once() {
 }
 
 # DESIGN 4, "Version skew"
-test_replay_tells_a_manager_that_changed_its_order() {
+test_replay_finds_a_manager_that_changed_its_order() {
     local id setting arguments=() code=0
     stage_flows
     start_ready a

@@ -346,7 +346,7 @@ test_a_process_is_answered_over_http() {
     expect_http 400 .error INVALID_IDEMPOTENCY_KEY
     same "$(sql "SELECT count(*) FROM commandbus.process_inbox WHERE kind = 'RESPONSE'")" 0 responses
 
-    answer "$id" L1 '{"reference": "L1-REF-1", "settledBy": "T2"}' 'Idempotency-Key: first' # what it does not know is no reason to refuse it
+    answer "$id" L1 '{"reference": "L1-REF-1", "settledBy": "T2"}' 'Idempotency-Key: first' # an unknown field is not refused
     expect_http 202 '[.processId, .response, .accepted] | map(tostring) | join(" ")' "$id L1 true"
     answer "$id" L1 '{"reference": "L1-REF-2"}' 'Idempotency-Key: first'
     expect_http 200 .accepted false
@@ -376,7 +376,7 @@ test_without_a_token_nobody_answers_a_process_over_http() {
 }
 
 # SIM.5
-test_the_status_of_nobodys_payment_is_404() {
+test_the_status_of_an_unknown_payment_is_404() {
     prepare
     without_simulator
     start_api

@@ -73,7 +73,7 @@ test_a_worker_that_listens_past_the_pooler_is_woken() {
 
 # A pooler in transaction mode passes on what comes with the answer to a statement: the worker could hear
 # itself and nobody else, and sleep.
-test_a_worker_that_listens_through_the_pooler_finds_out_that_it_is_deaf_and_polls() {
+test_a_worker_that_listens_through_the_pooler_finds_out_that_it_hears_nothing_and_polls() {
     pooler_start
     start_ready a --set database.url="$pooled_url"
     wait_log a 'event=listen.failed .*database.listen-url'

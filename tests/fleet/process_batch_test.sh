@@ -31,7 +31,7 @@ told() {
                 (SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED')"
 }
 
-test_a_thousand_processes_are_counted_exactly_and_told_once_though_their_worker_dies() {
+test_a_thousand_processes_are_counted_exactly_and_reported_once_though_their_worker_dies() {
     local id name
     for name in fx risk; do worker_settings+=("domains.$name.max-attempts=100"); done
     worker_settings+=(domains.payments.concurrent-processes=10)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A worker that is killed at each point of a process, one after the other, and started anew: STP.5, STP.8, STP.9,
-# RL.2, DESIGN 8.4.
+# A worker that is killed at each point of a process, one after the other, and restarted:
+# STP.5, STP.8, STP.9, RL.2, DESIGN 8.4.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/fleet/flows.sh
@@ -20,7 +20,7 @@ expected() {
     if [[ $1 == "effect:$2" || ($1 == after:execute && $2 == execute) ]]; then echo 2; else echo 1; fi
 }
 
-# dies TIMES: worker a, by what it runs; started anew each time.
+# dies TIMES: worker a, by what it runs; restarted each time.
 dies() {
     local i
     for ((i = 0; i < $1; i++)); do
@@ -124,7 +124,8 @@ test_a_step_that_kills_its_worker_is_begun_as_often_as_it_may_and_then_parked() 
     status_is "$id" 'WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY'
     same "$(effects "$id" execute) $(keys "$id" execute)" '3 1' 'effects and keys'
     same "$(record "$id" STEP execute)" 'STARTED 3' 'the record'
-    # Nobody begins it again, whatever comes; with the operator's word, its attempts are counted anew.
+    # Nobody begins it again, whatever comes; after an operator's retry its attempts are counted
+    # from one again.
     respond "$id" go
     wait_ready a
     same "$(effects "$id" execute)" 3 'effects'
@@ -177,7 +178,7 @@ test_a_handler_that_kills_its_worker_ends_in_the_tsq_and_its_process_waits_for_a
     check_processes 'CANCELED 1'
 }
 
-# DESIGN 8.7: code that dies outside of any step is not claimed for ever, and is not in the way of others.
+# DESIGN 8.7: code that dies outside of any step is not claimed for ever, and does not delay others.
 test_a_process_that_kills_its_workers_outside_of_steps_is_parked_in_the_end() {
     local deaths=0
     stage_flows

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Processes under fire: kill -9 of a random worker every second, started anew at once. COMMANDBUS_FLEET_SECONDS
-# says how long. DESIGN 8.1, 8.4.
+# Processes under fire: kill -9 of a random worker every second, restarted at once, for
+# COMMANDBUS_FLEET_SECONDS. DESIGN 8.1, 8.4.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/fleet/flows.sh

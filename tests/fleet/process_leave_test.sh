@@ -136,7 +136,7 @@ test_a_deadline_waits_for_a_running_command_and_undoes_its_success() {
 }
 
 # STP.12: canceled while it runs
-test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_told() {
+test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_recorded() {
     local slow
     unhurried
     stage_flows
@@ -158,7 +158,7 @@ test_an_operator_cancels_while_a_command_runs_and_its_success_is_undone_or_told(
     check_processes 'CANCELED 2'
 }
 
-# DESIGN 4: a command that was left and then fails is no booking; one that ends in the TSQ is asked about.
+# DESIGN 4: a command that was left and then fails is not a booking; one in the TSQ is asked about.
 test_a_running_command_that_fails_after_it_was_left() {
     local slow
     unhurried
@@ -257,7 +257,7 @@ test_a_command_that_nobody_received_in_time_is_taken_back_and_a_retry_sends_anot
     id=$(start Five "$(noted '"waitMs": 2000')")
     status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
     command_is "$id" BookRisk CANCELED
-    # Its own cancel is no decision: it stays where it is, and nobody can book it any more.
+    # Its own cancel is not a decision: it stays where it is, and nobody can book it any more.
     start_risk
     wait_until "NOT EXISTS (SELECT FROM pgmq.q_payments__replies)" 10
     status_is "$id" 'WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT'
@@ -283,7 +283,7 @@ test_a_command_that_ends_after_its_time_resumes_its_process_without_a_person() {
     check_processes 'COMPLETED 1'
 }
 
-# RL.2: what cannot be sent is settled for itself, and mended by a person.
+# RL.2: what cannot be sent is settled by itself, and repaired by a person.
 test_a_command_to_a_domain_that_nobody_has_parks_its_process_alone_and_a_retry_sends_it() {
     stage_flows
     start_ready a --set domains.risk.enabled=false
@@ -300,7 +300,7 @@ test_a_command_to_a_domain_that_nobody_has_parks_its_process_alone_and_a_retry_s
 }
 
 # STP.8: a compensation that fails parks the process, the rest waits; a retry goes on at the failed one.
-test_a_release_that_fails_holds_the_rest_back_until_it_is_mended() {
+test_a_release_that_fails_holds_the_rest_back_until_it_is_repaired() {
     stage_flows
     start_ready a
     id=$(start Five "$(noted '"decline": true' '"fails": {"ReleaseRisk": "PERMANENT"}')")

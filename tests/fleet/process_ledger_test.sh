@@ -60,7 +60,7 @@ deeds=(
     "UPDATE $process SET state = state || '{\"undone\": false}'|its state says executed true, undone false"
 )
 
-test_the_process_ledger_tells_what_is_wrong() {
+test_the_process_ledger_says_what_is_wrong() {
     local deed said all='COMPENSATED 1, COMPLETED 1, WAITING_FOR_ASYNC 1, WAITING_FOR_TSQ 1'
     stage_flows
     start_ready a

@@ -192,7 +192,7 @@ test_letters_of_four_connections_at_once_are_each_applied_once_in_the_order_of_a
 }
 
 # STP.11: terminal process: applied to state, LATE_ASYNC_RESPONSE, no replay
-test_a_response_after_the_end_is_applied_and_told_and_runs_nothing() {
+test_a_response_after_the_end_is_applied_and_recorded_and_runs_nothing() {
     stage_flows
     start_ready a
     id=$(start Letters "$(noted)")

@@ -15,7 +15,7 @@ nobody=7e57ab1e-0000-4000-8000-000000000000
 in_queue="(SELECT count(*) FROM pgmq.q_payments__replies)"
 dead="(SELECT count(*) FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETTERED')"
 
-# PM.5: kept for reply-grace, then archived; what is no reply at once
+# PM.5: kept for reply-grace, then archived; what is not a reply at once
 test_replies_for_nobody_are_kept_for_the_grace_and_then_archived_and_others_go_by_them() {
     local poison
     stage_flows

@@ -77,7 +77,7 @@ test_a_database_that_cannot_be_worked_on_is_refused_with_3() {
     work_there_is
     refused 3 'refused|running' --set database.url=postgresql://x:pw-marker@127.0.0.1:1/x
     refused 3 'password authentication' --set database.url="${url/:$password@/:pw-marker@}"
-    if grep -q pw-marker "$work/err"; then fail 'the wrong password is no secret?'; fi
+    if grep -q pw-marker "$work/err"; then fail 'the wrong password is printed'; fi
     refused 3 'does not exist' --set database.url="$(url_of no_such_database)"
     other=$(url_of "${database}_empty")
     server -c "CREATE DATABASE ${database}_empty TEMPLATE template0"

@@ -167,7 +167,7 @@ test_what_newer_code_wrote_is_skipped() {
     says 'version 2 .*newer'
 }
 
-# Having looked at nothing is no reason to pass.
+# Looking at nothing is not a pass.
 test_what_cannot_be_compared_is_refused() {
     replay 2 --all-running --type Fives
     says "no process type 'Fives'"

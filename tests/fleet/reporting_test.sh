@@ -156,7 +156,7 @@ test_reports_survive_workers_that_are_killed() {
     note "killed $killed; commands that ran again: $(count 'lease_no > 1')"
 }
 
-test_the_worker_says_what_the_set_must_be_told() {
+test_the_worker_says_which_settings_the_set_needs() {
     local code=0
     "$COMMANDBUS_WORKER_BIN" --config-dir "$work/config" --set worker.modules-dir="$work/modules" \
         --set domains.reporting.enabled=true --set http.port=0 >"$work/out" 2>&1 || code=$?

@@ -3,8 +3,8 @@
 # WRK.22
 . "$(dirname "$0")/lib.sh"
 
-# release_of_server PROGRAM ARGUMENTS...: pg_dump or pg_restore as the server has it, for they refuse one that is newer than they
-# are. Dumps come out of it and go into it: a container sees none of our files.
+# release_of_server PROGRAM ARGUMENTS...: pg_dump or pg_restore as the server has it, since they refuse
+# one that is newer than they are. Dumps come out of it and go into it: a container sees none of our files.
 release_of_server() {
     if [[ -z ${COMMANDBUS_TEST_SERVER:-} ]]; then
         "$@"

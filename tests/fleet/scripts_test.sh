@@ -18,7 +18,7 @@ for d in payments fx risk; do
         "domains.$d.concurrent-messages=4")
 done
 
-# Scripts kill their workers: whoever is gone is started anew.
+# Scripts kill their workers: those that are gone are restarted.
 revive() {
     local name
     for name in "${workers[@]}"; do

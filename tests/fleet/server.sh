@@ -33,7 +33,7 @@ server_crash() {
 }
 
 # server_copy DIR: a base backup in DIR, from which a server that follows this one can be started. Made by the programs of the
-# server itself, as who owns its data, who is not root.
+# server itself, as the owner of its data, which is not root.
 server_copy() {
     local arguments=(--checkpoint=fast --write-recovery-conf --dbname "$(url_of postgres)") as=()
     install -d -m 700 ${COMMANDBUS_TEST_SERVER:+-o 10002} "$1/data"

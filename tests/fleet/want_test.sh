@@ -12,7 +12,7 @@ fill_disk() {
 }
 mend_disk() { sql "DROP TRIGGER full_disk ON commandbus.audit"; }
 
-# WRK.10: the outcome waits for room, and so does who asks for it; nothing is run twice.
+# WRK.10: the outcome waits for room, and so does whoever asks for it; nothing is run twice.
 a_full_disk_at() {
     tally_start
     fill_disk "$1"
@@ -32,7 +32,7 @@ a_full_disk_at() {
     same "$(count 'attempts <> 1')" 0 'commands charged for it'
 }
 
-test_outcomes_that_find_no_room_are_told_of_and_settled_when_there_is_some() { a_full_disk_at COMPLETED; }
-test_claims_that_find_no_room_are_told_of_and_made_when_there_is_some() { a_full_disk_at RECEIVED; }
+test_outcomes_that_find_no_room_are_reported_and_settled_later() { a_full_disk_at COMPLETED; }
+test_claims_that_find_no_room_are_reported_and_made_later() { a_full_disk_at RECEIVED; }
 
 run_tests "$@"

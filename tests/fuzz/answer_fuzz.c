@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 
 #include "http_answer.h"
-#include "json.h"
+#include "json_check.h"
 
 static http_answer came;
 

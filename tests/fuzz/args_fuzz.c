@@ -7,8 +7,7 @@
 #include <commandbus/uuid.h>
 
 #include "args.h"
-#include "frequency.h"
-#include "moment.h"
+#include "figures.h"
 #include "utf8.h"
 
 typedef struct {
@@ -46,7 +45,7 @@ static bool is_text(const char *text)
     return !text || (*text && utf8_is_valid(text));
 }
 
-/* An interval of ours, or a date in front: whatever follows is for the database to judge. */
+/* One of our intervals, or a date in front: the database judges whatever follows. */
 static bool is_time(const char *text)
 {
     static const char form[] = "dddd-dd-dd";

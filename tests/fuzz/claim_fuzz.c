@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 
 #include "claim.h"
-#include "json.h"
+#include "json_check.h"
 
 enum {
     COLUMNS = 15
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_refused(&e, CB_SCHEMA);
         return 0;
     }
-    FUZZ_CHECK(sound, "a value that is no such number or id was read");
+    FUZZ_CHECK(sound, "a value that is not such a number or id was read");
     FUZZ_CHECK(cb_claim_count(claim) + cb_claim_poisoned(claim) + cb_claim_exhausted(claim) <= rows,
                "more than there are");
     for (size_t i = 0; i < cb_claim_count(claim); i++)

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "config_store.h"
-#include "keys_value.h"
 
 /* libconfig forgets a text that it was reading when it meets an error: the worker ends then. */
 CB_API const char *__lsan_default_suppressions(void); /* visible to the sanitizer */

@@ -5,8 +5,7 @@
 #include <math.h>
 
 #include "duration.h"
-#include "frequency.h"
-#include "moment.h"
+#include "figures.h"
 
 static void check_duration(const char *text)
 {

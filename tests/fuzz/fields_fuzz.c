@@ -8,7 +8,7 @@
 #include <commandbus/fields.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "json_check.h"
 
 typedef struct {
     cb_date on;
@@ -60,7 +60,7 @@ CB_FIELDS(fields, everything, CB_FIELD(everything, yes, CB_BOOL),
           CB_FIELD_LIST_OF(everything, parts, &part_fields, 3),
           CB_FIELD_LIST(everything, prices, CB_MONEY, 2));
 
-/* The caller owns it; NULL for what is no JSON object, or refused. */
+/* The caller owns it; NULL if it is not a JSON object, or is refused. */
 static everything *read_record(json_object *from)
 {
     everything *record = cb_fields_new(&fields);

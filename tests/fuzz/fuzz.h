@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                           \
     } while (0)
 
-/* The bytes with a NUL behind them and not one byte more, so that AddressSanitizer sees who reads on. */
+/* The bytes with a NUL behind them and not one byte more, so that AddressSanitizer sees every read
+ * beyond them. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);

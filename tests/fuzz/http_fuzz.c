@@ -6,10 +6,9 @@
  *     the body, with all lines that follow */
 #include "fuzz.h"
 
-#include "api_call.h"
-#include "http_route.h"
-#include "http_token.h"
-#include "json.h"
+#include "api.h"
+#include "http_request.h"
+#include "json_check.h"
 
 static const char *sent; /* the body, as it came */
 
@@ -23,7 +22,7 @@ static void answer(const cb_http_request *request, cb_http_answer *ret)
     for (int i = 0; i < CB_ROUTE_PARTS && request->parts[i]; i++)
         FUZZ_CHECK(*request->parts[i] && !strchr(request->parts[i], '/') &&
                        strlen(request->parts[i]) <= CB_ROUTE_PART_LENGTH,
-                   "'%s' is no part of a path", request->parts[i]);
+                   "'%s' is not part of a path", request->parts[i]);
     ret->body = json_object_get(request->body);
 }
 

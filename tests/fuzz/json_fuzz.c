@@ -4,7 +4,7 @@
 #include <json-c/json.h>
 #include <math.h>
 
-#include "json.h"
+#include "json_check.h"
 
 /* Everything in it has the value that its text says; false for a number that C cannot hold. */
 static bool is_finite(json_object *value)

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!o.json || o.check_config || o.replay, "--json alone");
         FUZZ_CHECK(!o.replay || !o.replay_id != !o.replay_all, "--replay of what?");
         for (size_t i = 0; i < o.settings.n; i++)
-            FUZZ_CHECK(o.settings.items[i], "a setting that is none");
+            FUZZ_CHECK(o.settings.items[i], "a setting that is NULL");
     } else {
         fuzz_refused(&e, CB_MISUSE);
     }

@@ -1,5 +1,5 @@
 /* What commands, responses and the HTTP API bring into a payment: refused, or the payment is one, and what it
- * sends can be read by whom it is sent to.
+ * sends can be read by its receiver.
  *
  *     the facts, one line of JSON
  *     a reply or response, one line of JSON */
@@ -8,7 +8,7 @@
 #include <commandbus/handler.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "json_check.h"
 #include "messages.h"
 
 static json_object *parse(const char *text)

@@ -13,7 +13,7 @@
 #include <commandbus/run.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "json_check.h"
 #include "record.h"
 #include "utf8.h"
 

@@ -1,13 +1,11 @@
-/* Values of configuration keys: refused, or what is printed of them gives the same value. And passwords that
- * are blotted out.
+/* Values of configuration keys: refused, or what is printed of them gives the same value. And
+ * passwords that are redacted.
  *
- *     the path of a key, or another line for config_blot
+ *     the path of a key, or another line for config_redact
  *     its value */
 #include "fuzz.h"
 
-#include "config_blot.h"
 #include "config_store.h"
-#include "keys_value.h"
 
 /* A value as --set says it: a text as it is, lists without their quotes. The caller frees it. */
 static char *spoken(json_object *value)
@@ -73,20 +71,20 @@ static void check_size(const char *text)
 }
 
 /* Whatever the password is, nothing of it is seen. */
-static void check_blot(const char *password)
+static void check_redact(const char *password)
 {
-    char *url = NULL, *conninfo = NULL, *any = config_blot(password);
+    char *url = NULL, *conninfo = NULL, *any = config_redact(password);
 
     FUZZ_CHECK(any &&
                    asprintf(&url, "postgresql://me:%s@db.example/x?sslmode=require", password) > 0,
                "no memory");
-    char *shown = config_blot(url);
+    char *shown = config_redact(url);
     FUZZ_CHECK(strcmp(shown, "postgresql://me:***@db.example/x?sslmode=require") == 0, "%s", shown);
     free(shown);
     if (*password && !strpbrk(password, "'\\")) {
         FUZZ_CHECK(asprintf(&conninfo, "host=db password='%s' dbname=x", password) > 0,
                    "no memory");
-        shown = config_blot(conninfo);
+        shown = config_redact(conninfo);
         FUZZ_CHECK(strcmp(shown, "host=db password=*** dbname=x") == 0, "%s", shown);
         free(shown);
     }
@@ -105,6 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_value(&config_keys[i], value);
     }
     check_size(value);
-    check_blot(path);
+    check_redact(path);
     return 0;
 }

@@ -349,7 +349,7 @@ Test(fx_risk, settings_are_checked_at_the_start)
     }
 }
 
-/* SIM.9: S4's literal payload, whose amount is a number and which knows no value date. */
+/* SIM.9: S4's literal payload, whose amount is a number and which has no value date. */
 Test(fx_risk, the_payloads_of_s4_are_taken_to_the_letter)
 {
     api_run fx = api_do_once("BookFx", "{\"processId\": \"00000000-0000-4000-8000-000000000001\", "

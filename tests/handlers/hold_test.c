@@ -60,7 +60,7 @@ static void call_hold(size_t i, void *arg)
     cb_context_free(ctx);
 }
 
-/* RL.1: the one who is called counts. */
+/* RL.1: the API itself counts the calls. */
 Test(hold, is_an_open_call_for_as_long_as_it_runs)
 {
     test_tally t = tally_start();
@@ -80,7 +80,7 @@ Test(hold, is_an_open_call_for_as_long_as_it_runs)
     tally_stop(&t);
 }
 
-/* Somebody who takes one call and is in no hurry to let it go. */
+/* A server that takes one call and is slow to answer it. */
 typedef struct {
     int listener;
     char line[64];

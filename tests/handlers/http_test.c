@@ -186,8 +186,9 @@ Test(http, a_booking_that_no_release_could_name_is_not_taken_over)
     }
 }
 
-/* Nothing may be left behind: who does not know what he has booked is believed only when he had declined it. */
-Test(http, only_what_was_declined_may_be_unknown_to_who_is_to_release_it)
+/* Nothing may be left behind: a system that does not know what it has booked is believed only if it
+ * had declined it. */
+Test(http, only_what_was_declined_may_be_unknown_when_it_is_released)
 {
     static const struct {
         reply says;

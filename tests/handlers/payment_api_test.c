@@ -70,7 +70,7 @@ static const char *post_payment(const char *key, const char *day)
     return a.text;
 }
 
-Test(payment_api, who_asks_again_hears_how_the_payment_is)
+Test(payment_api, a_repeated_request_is_told_the_status_of_its_payment)
 {
     cr_expect_str_eq(post_payment("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
     payer_serve("risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
@@ -151,14 +151,15 @@ static json_object *batch_of_payments(void)
 #define PROCESS_ID "SELECT coalesce((SELECT process_id::text FROM commandbus.process), '')"
 #define BATCH_ID   "SELECT coalesce((SELECT batch_id::text FROM commandbus.batch), '')"
 
-/* DESIGN 8.9. Without a key the next request pays anew: whoever is told "ask again" would pay twice. */
-Test(payment_api, without_a_key_an_outcome_that_is_not_known_is_told_with_the_payments_id)
+/* DESIGN 8.9. Without a key the next request pays again: a caller told to "ask again" would pay
+ * twice. */
+Test(payment_api, without_a_key_an_unknown_outcome_is_reported_with_the_payments_id)
 {
     cr_expect_geq(
         lose_each_answer("/api/payments", NULL, one_payment, PROCESS_ID, "503 OUTCOME_UNKNOWN"), 1);
 }
 
-Test(payment_api, without_a_key_an_outcome_that_is_not_known_is_told_with_the_batchs_id)
+Test(payment_api, without_a_key_an_unknown_outcome_is_reported_with_the_batchs_id)
 {
     cr_expect_geq(lose_each_answer("/api/payments/batch", NULL, batch_of_payments, BATCH_ID,
                                    "503 OUTCOME_UNKNOWN"),
@@ -166,7 +167,7 @@ Test(payment_api, without_a_key_an_outcome_that_is_not_known_is_told_with_the_ba
 }
 
 /* With a key it is safe to ask again, and that is what the caller is told. */
-Test(payment_api, with_a_key_an_outcome_that_is_not_known_is_asked_for_again)
+Test(payment_api, with_a_key_an_unknown_outcome_is_asked_for_again)
 {
     cr_expect_geq(
         lose_each_answer("/api/payments", "key", one_payment, PROCESS_ID, "503 NOT_STARTED"), 1);

@@ -109,7 +109,7 @@ Test(payment_commands, a_payment_of_another_process_is_not_touched)
     expect_payments("PROCESSING 10.00");
 }
 
-Test(payment_commands, a_status_that_is_none_or_has_no_payment_is_refused)
+Test(payment_commands, an_unknown_status_or_one_without_a_payment_is_refused)
 {
     expect_run("PERMANENT INVALID_DATA", "UpdatePaymentStatus", "{\"status\": \"PAID\"}");
     expect_run("PERMANENT INVALID_DATA", "UpdatePaymentStatus", "{}");

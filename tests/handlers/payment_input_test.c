@@ -1,11 +1,12 @@
-/* What is no payment gets a code and books nothing, whichever process it is. "What bad input gets", SIM.4. */
+/* An invalid payment gets a code and books nothing, in every process. "What bad input gets",
+ * SIM.4. */
 #include "payer.h"
 
 #include <stdio.h>
 
 TestSuite(payment_input, .init = payer_open, .fini = payer_close);
 
-/* The facts that are no payment: the code that each gets. */
+/* Facts that do not make a payment, and the code that each gets. */
 static const struct {
     const char *state, *code;
 } wrong[] = {
@@ -39,7 +40,7 @@ static const struct {
 };
 
 /* What bad input gets: a code, and nothing booked. */
-Test(payment_input, facts_that_are_no_payment_end_with_a_code_and_book_nothing)
+Test(payment_input, facts_that_do_not_make_a_payment_end_with_a_code_and_book_nothing)
 {
     for (size_t i = 0; i < CB_COUNT(wrong); i++) {
         cb_uuid step = payer_start_with("PaymentStep", wrong[i].state);
@@ -56,7 +57,7 @@ Test(payment_input, facts_that_are_no_payment_end_with_a_code_and_book_nothing)
 }
 
 /* Of the wrong type, or a number that nothing can hold: no state at all, so an operator hears of it. */
-Test(payment_input, what_is_no_state_of_a_payment_waits_for_an_operator_and_books_nothing)
+Test(payment_input, an_invalid_state_waits_for_an_operator_and_books_nothing)
 {
     static const char *const types[] = { "PaymentStep", "PaymentWorkflow", "PaymentManager" };
     static const char *const states[] = {
@@ -105,7 +106,7 @@ Test(payment_input, a_process_is_started_with_facts_and_nothing_that_is_to_happe
 }
 
 /* The manager asks a command, whose answers payment_commands_test.c has. */
-Test(payment_input, a_manager_that_is_told_that_it_is_no_payment_books_nothing)
+Test(payment_input, a_manager_that_is_told_that_its_payment_is_invalid_books_nothing)
 {
     cb_uuid id = payer_start("PaymentManager", "EUR", 0);
 

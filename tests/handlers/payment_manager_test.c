@@ -178,7 +178,7 @@ Test(payment_workflow, validates_books_and_leaves_an_execution_without_answer_to
 }
 
 /* SIM.3, SIM.4: FAILED. */
-Test(payment_workflow, what_is_no_payment_ends_failed_with_invalid_payment)
+Test(payment_workflow, an_invalid_payment_ends_failed_with_invalid_payment)
 {
     cb_uuid id = cb_uuid_new();
     cb_process_request_options options = { .process_id = id.text };

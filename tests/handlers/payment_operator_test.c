@@ -29,7 +29,7 @@ static void decide_by_sql(cb_uuid id, const char *sql)
     "'IN_TROUBLESHOOTING_QUEUE'"
 
 /* The gateway has it: somebody looked. */
-Test(payment_operator, who_completes_a_submission_lets_the_payment_wait_for_the_network)
+Test(payment_operator, completing_a_submission_lets_the_payment_wait_for_the_network)
 {
     cb_uuid id = unanswered("EUR");
 
@@ -45,7 +45,7 @@ Test(payment_operator, who_completes_a_submission_lets_the_payment_wait_for_the_
 }
 
 /* The gateway has it not: it is tried again, by whoever decides about the command or about the process. */
-Test(payment_operator, who_retries_a_submission_has_it_sent_again)
+Test(payment_operator, retrying_a_submission_sends_it_again)
 {
     for (int by_process = 0; by_process <= 1; by_process++) {
         cb_uuid id = unanswered("EUR");
@@ -64,7 +64,7 @@ Test(payment_operator, who_retries_a_submission_has_it_sent_again)
 }
 
 /* The gateway has it not, and is not to have it. */
-Test(payment_operator, who_cancels_a_submission_has_everything_released)
+Test(payment_operator, canceling_a_submission_releases_everything)
 {
     for (int by_process = 0; by_process <= 1; by_process++) {
         cb_uuid id = unanswered("USD");
@@ -112,7 +112,7 @@ Test(payment_operator, a_booking_completed_by_hand_needs_its_reference)
 }
 
 /* Nobody has received it: nobody is to. */
-Test(payment_operator, who_cancels_before_a_submission_was_received_takes_it_back)
+Test(payment_operator, canceling_before_a_submission_was_received_takes_it_back)
 {
     cb_uuid id = payer_start("PaymentStep", "EUR", 60);
     payer_risk("APPROVED");

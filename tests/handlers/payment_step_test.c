@@ -100,7 +100,7 @@ Test(payment_step, a_decision_that_comes_before_the_booking_is_not_lost)
 }
 
 /* Neither says anything that could be taken for a yes or a no. */
-Test(payment_step, a_decision_that_is_none_is_refused_and_the_first_one_counts)
+Test(payment_step, an_invalid_decision_is_refused_and_the_first_valid_one_counts)
 {
     cb_uuid id = payer_start("PaymentStep", "EUR", 0);
     payer_risk("PENDING");

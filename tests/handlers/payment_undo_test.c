@@ -84,7 +84,7 @@ Test(payment_undo, when_fx_cannot_be_booked_an_operator_decides)
 }
 
 /* Exact money: an amount that its currency cannot hold is not rounded. */
-Test(payment_undo, a_contract_whose_amount_is_none_of_its_currency_parks_the_payment)
+Test(payment_undo, a_contract_with_an_amount_that_its_currency_cannot_have_parks_the_payment)
 {
     static const char *const contracts[] = {
         "{\"contractId\": \"FX-1\", \"rate\": \"160.25\", \"creditAmount\": \"16025.5\"}",

@@ -82,7 +82,7 @@ Test(reporting_hostile, what_is_not_of_its_type_is_named_by_its_path)
     }
 }
 
-Test(reporting_hostile, accounts_that_are_no_accounts_are_refused_and_not_repeated)
+Test(reporting_hostile, invalid_account_numbers_are_refused_and_not_repeated)
 {
     static const char *const accounts[] = {
         "",       "../x", "a/b",   "/etc/passwd",    "..",        ".",          "-rf",
@@ -218,7 +218,7 @@ Test(reporting_hostile, a_query_cannot_be_rendered)
     cr_expect_str_eq(run.outcome, "PERMANENT INVALID_PATH");
 }
 
-Test(reporting_hostile, output_types_that_are_none_are_refused)
+Test(reporting_hostile, unknown_output_types_are_refused)
 {
     static const char *const types[] = { "\"exe\"", "\"none\"", "\"../pdf\"", "\"PDF\"",
                                          "null",    "7",        "[\"pdf\"]" };

@@ -146,7 +146,7 @@ Test(reporting, files_are_for_the_worker_and_its_group)
     cr_expect_eq(status.st_mode & 07777, 0640);
 }
 
-/* What a holder calls himself is no markup, no formula and no second column. */
+/* A holder's name is never taken for markup, for a formula or for a second column. */
 Test(reporting, names_are_escaped)
 {
     test_exec(bus.conn,

@@ -108,7 +108,7 @@ Test(simulator, calls_above_the_capacity_get_429_and_are_counted)
     cr_expect_eq(rejected, 3);
     cr_expect_eq(simulator_number(&c.s, "fx/rejected_429"), 3);
     cr_expect_eq(simulator_number(&c.s, "fx/most_in_flight"),
-                 7); /* who was turned away was there */
+                 7); /* those turned away were there too */
     cr_expect_eq(simulator_number(&c.s, "fx/in_flight"), 0);
 
     json_object_put(simulator_ask(&c.s, "POST", "/stats/reset", NULL));
@@ -198,7 +198,8 @@ Test(simulator, outcomes_are_the_same_however_calls_overlap)
     simulator_stop(&one_by_one);
 }
 
-/* SIM.1: a failure that decides nothing leaves the key free, and the next call rolls anew. */
+/* SIM.1: a failure that decides nothing leaves the key free, and the next call rolls the dice
+ * again. */
 Test(simulator, a_retry_after_a_transient_failure_can_succeed)
 {
     test_simulator s = simulator_start(NULL, NULL);

@@ -86,7 +86,7 @@ Test(tally, counts_what_is_open_and_the_most_that_ever_was)
     expect_tally("total", 3);
 }
 
-Test(tally, tells_lines_and_commands_that_came_again)
+Test(tally, names_lines_and_commands_that_came_again)
 {
     end_call(make_call("one 1\n"));
     end_call(make_call("one 2\n"));
@@ -100,7 +100,7 @@ Test(tally, tells_lines_and_commands_that_came_again)
     expect_tally("commands_repeated", 1);
 }
 
-Test(tally, does_not_count_who_only_asks_or_says_nothing)
+Test(tally, does_not_count_callers_that_only_ask_or_stay_silent)
 {
     int silent = connect_to_tally(), half = connect_to_tally();
     cr_assert_eq(send(half, "STA", 3, MSG_NOSIGNAL), 3);

@@ -162,7 +162,7 @@ Test(attempt, processes_that_fail_together_come_again_apart) /* STP.7 */
     stage_close(&s);
 }
 
-Test(attempt, who_asks_for_more_time_gets_it) /* STP.7, BUS: Retry-After */
+Test(attempt, a_step_that_asks_for_more_time_gets_it) /* STP.7, BUS: Retry-After */
 {
     step.fails = 1;
     step.max_attempts = 2;
@@ -239,7 +239,7 @@ Test(attempt, one_that_returns_too_late_has_failed_whatever_it_says) /* STP.4 */
     stage_close(&s);
 }
 
-Test(attempt, an_early_wake_up_is_no_reason_to_try_early) /* STP.7, STP.11 */
+Test(attempt, an_early_wake_up_does_not_start_an_attempt_early) /* STP.7, STP.11 */
 {
     step.fails = 1;
     step.max_attempts = 2;
@@ -408,7 +408,7 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
 
 /* ---- what is kept of them ---- */
 
-/* What the audit tells of the step, in the order of time. */
+/* What the audit says about the step, in the order of time. */
 #define expect_attempts(s, expected, id)                                                     \
     expect_value(                                                                            \
         bus.conn, expected,                                                                  \
@@ -496,7 +496,7 @@ Test(attempt, one_whose_end_nobody_knows_is_kept_too) /* STP.9 */
     stage_close(&s);
 }
 
-Test(attempt, one_that_gives_itself_back_is_none)
+Test(attempt, one_that_gives_itself_back_is_not_counted)
 {
     step.yields = 3;
     step.max_attempts = 2;

@@ -287,7 +287,7 @@ Test(catch_command, that_runs_when_its_time_is_over_is_waited_for_and_its_succes
     stage_close(&s);
 }
 
-Test(catch_command, that_never_tells_is_an_unknown_outcome_and_no_failure) /* DESIGN 8.9 */
+Test(catch_command, that_never_replies_is_an_unknown_outcome_and_not_a_failure) /* DESIGN 8.9 */
 {
     stage s = tale_open(&type);
     cb_uuid id = at_first(&s, true);

@@ -178,7 +178,7 @@ Test(catch, a_failed_step_owes_nothing_when_the_rest_is_undone)
     stage_close(&s);
 }
 
-Test(catch, a_success_after_the_timeout_is_no_failure) /* DESIGN 8.9 */
+Test(catch, a_success_after_the_timeout_is_not_a_failure) /* DESIGN 8.9 */
 {
     stage s = tale_open(&type);
 

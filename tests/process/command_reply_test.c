@@ -129,7 +129,7 @@ Test(command_reply, the_final_one_counts_when_both_are_there) /* RL.3, no order 
     stage_close(&s);
 }
 
-Test(command_reply, what_comes_after_the_final_one_is_only_told) /* RL.3, PM.5, DESIGN 8.6 */
+Test(command_reply, what_comes_after_the_final_one_is_only_recorded) /* RL.3, PM.5, DESIGN 8.6 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}"), command = last_command_of(id);
@@ -191,7 +191,7 @@ Test(command_reply, of_an_older_trouble_is_not_believed_after_a_retry) /* RL.3, 
 }
 
 Test(command_reply,
-     a_final_failure_that_is_no_rule_parks_and_a_retry_sends_a_new_one) /* RL.3, STP.12 */
+     a_final_failure_other_than_a_rule_parks_and_a_retry_sends_a_new_one) /* RL.3, STP.12 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}"), first = last_command_of(id);

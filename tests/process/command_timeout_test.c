@@ -20,7 +20,7 @@ Test(command_timeout, a_command_in_the_queue_is_canceled_in_the_same_transaction
     expect_timed_out(&s, id);
     expect_commands(&s, "risk/BookRisk CANCELED", id);
     expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_risk__commands");
-    stage_go(&s); /* its own CANCELED is no decision */
+    stage_go(&s); /* its own CANCELED is not a decision */
     expect_timed_out(&s, id);
     cr_expect_eq(stage_go(&s), 0);
     stage_close(&s);

@@ -162,7 +162,7 @@ Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* 
     stage_close(&s);
 }
 
-Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12, send_no */
+Test(compensation, a_command_that_is_refused_is_sent_again_by_a_retry) /* STP.12, send_no */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = decline_tour(&s);
@@ -180,7 +180,8 @@ Test(compensation, a_command_that_is_refused_is_sent_anew_by_a_retry) /* STP.12,
     stage_close(&s);
 }
 
-/* STP.8: a queue that is only deep is no reason to ask a person; doctor tells of the reply that is awaited. */
+/* STP.8: a deep queue alone does not call for a person; doctor reports the reply that is awaited.
+ * */
 Test(compensation, a_command_without_an_answer_is_waited_for_however_long_that_takes)
 {
     stage s = tour_open(&tour_type);

@@ -18,7 +18,8 @@ static cb_flow corrupt_works(cb_process *p, void *state)
 static const cb_process_type type =
     tale_type("Corrupt", corrupt_works, .responses = responses, .n_responses = 1);
 
-/* A process that waits, spoiled by the statement and woken; beside it one that is fine. Then mended. */
+/* A process that waits, spoiled by the statement and woken, and beside it one that is fine. Then
+ * repaired. */
 static void expect_corrupt(stage *s, const char *spoil, const char *code, const char *why,
                            const char *mend)
 {

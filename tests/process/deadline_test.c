@@ -254,7 +254,7 @@ Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DE
     stage_close(&s);
 }
 
-/* 0 is no moment in C: it was woken for a deadline that it did not see, at once and for ever. */
+/* C takes 0 for "no deadline": it was woken for one that it did not see, again and again. */
 Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
 {
     static const char *const moments[] = { "1970-01-01Z", "1960-01-01Z", "4713-01-01Z BC",

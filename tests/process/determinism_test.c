@@ -1,5 +1,5 @@
-/* Code that changed under a process: found out, told with what was recorded and what is called, and mended by
- * the right code and a retry. */
+/* Code that changed under a process: detected, reported with what was recorded and what is
+ * called, and repaired by the right code and a retry. */
 #include "tale.h"
 
 static const cb_response responses[] = { { "go", tale_approve } };

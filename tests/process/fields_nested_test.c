@@ -248,7 +248,7 @@ Test(fields_nested, items_are_added_to_the_end_until_the_list_is_full)
         cr_assert(cb_text_set(tag, text));
     }
     cr_assert_null(cb_list_add(&trade_fields, t, &t->tags), "it is full");
-    cr_assert_null(cb_list_add(&trade_fields, t, &t->count), "it is no list");
+    cr_assert_null(cb_list_add(&trade_fields, t, &t->count), "it is not a list");
     cr_assert_eq(t->tags.n, 5);
 
     cb_list_remove(&trade_fields, t, &t->tags, 4);

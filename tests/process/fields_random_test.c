@@ -43,7 +43,7 @@ static double random_double(void)
     memcpy(&number, &bits, sizeof number);
     if (test_random(&seed, 2))
         number = (double)(int64_t)(bits >> 20) / 1e4;
-    return isfinite(number) && number != 0 ? number : 1e300; /* jsonb knows no -0 */
+    return isfinite(number) && number != 0 ? number : 1e300; /* jsonb has no -0 */
 }
 
 static json_object *random_json(int depth)

@@ -38,7 +38,7 @@ static void fill_nested(trade *t)
 
     cr_assert(tag && l && status && number);
     cr_assert(cb_text_set(tag, "x") && cb_text_set(&l->bank, "B"));
-    cr_assert(cb_list_add(&trade_fields, t, &t->tags)); /* a text that is none */
+    cr_assert(cb_list_add(&trade_fields, t, &t->tags)); /* a text that is NULL */
     *status = RISK_APPROVED;
     *number = 7;
     cr_assert(cb_text_set(&t->first.bank, "A"));

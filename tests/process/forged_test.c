@@ -143,7 +143,7 @@ static void attack_with(const char *id, bool is_derived)
         fill_in(sql, sizeof sql, attacks[i].sql, id);
         const char *found = test_sqlstate(forger.conn, sql);
         PQclear(PQexec(forger.conn, "RESET ROLE"));
-        /* An id that is no process's is anybody's to use. */
+        /* An id that belongs to no process may be used by anybody. */
         if (is_derived || strcmp(attacks[i].sqlstate, "CB011") != 0)
             cr_expect_str_eq(found, attacks[i].sqlstate, "%s: %s", found, sql);
         serve_forged();
@@ -261,7 +261,7 @@ static const char *respond_as(const login *l, const char *name)
     return test_sqlstate(l->conn, sql);
 }
 
-Test(forged, responses_are_taken_from_who_was_allowed_that_one_and_from_operators)
+Test(forged, responses_are_taken_from_those_allowed_to_bring_them_and_from_operators)
 {
     login ann = login_open("commandbus_operator"), worker = login_open("commandbus_worker"),
           other = login_open("commandbus_sender");

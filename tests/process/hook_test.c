@@ -71,7 +71,7 @@ static void expect_told_of(stage *s, const char *status, const char *end, cb_uui
                  "SELECT data ->> 'end' FROM commandbus.command_metadata WHERE domain = 'risk' AND "
                  "data ->> 'process' = $1 AND correlation_id = $1::uuid AND reply_to IS NULL",
                  id.text);
-    /* The record is whole: it tells of commands that no step sent, too. */
+    /* The record is whole: it has commands that no step sent, too. */
     expect_value(
         bus.conn, end,
         "SELECT a.command_data ->> 'end' FROM commandbus.process_audit a "

@@ -162,7 +162,7 @@ static cb_flow strange_values(cb_process *p, void *state)
     return CB_DONE;
 }
 
-Test(keep, a_side_effect_that_cannot_be_recorded_is_none) /* STP.5 */
+Test(keep, a_side_effect_that_cannot_be_recorded_is_not_taken) /* STP.5 */
 {
     static const cb_process_type type = tale_type("Strange", strange_values, .version = 1);
     stage s = tale_open(&type);

@@ -141,7 +141,7 @@ Test(leave, a_retry_of_that_waits_once_more) /* STP.12 */
     stage_close(&s);
 }
 
-Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LATE_REPLY */
+Test(leave, a_cancel_of_that_leaves_it_and_records_a_late_success) /* DESIGN 4 LATE_REPLY */
 {
     cb_process_type type;
     cb_uuid id;
@@ -151,7 +151,7 @@ Test(leave, a_cancel_of_that_leaves_it_and_tells_a_late_success) /* DESIGN 4 LAT
     stage_wait(&s, 121);
     stage_go(&s);
 
-    tour_cancel(id, true); /* who does that has looked */
+    tour_cancel(id, true); /* whoever does that has looked */
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
     settle_risk(claim, CB_SUCCESS);

@@ -61,7 +61,7 @@ Test(lost_reply, is_taken_from_the_command_at_a_retry)
     stage_close(&s);
 }
 
-Test(lost_reply, is_put_back_once_by_who_looks_for_it) /* DESIGN 8.6 */
+Test(lost_reply, is_put_back_once_by_whoever_looks_for_it) /* DESIGN 8.6 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
@@ -250,7 +250,7 @@ Test(lost_reply, of_a_compensation_is_found_though_it_has_no_timer) /* STP.8 */
 }
 
 /* DESIGN 8.4, 8.9: what was booked is undone, and not asked about. */
-Test(lost_reply, is_known_to_who_cancels_the_process)
+Test(lost_reply, is_found_when_the_process_is_canceled)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");

@@ -45,7 +45,7 @@ static void expect_hidden_by(cb_uuid id, const char *view)
     free(sql);
 }
 
-Test(manager_audit, tells_what_was_sent_and_what_came_back) /* CONTRACT process_audit */
+Test(manager_audit, shows_what_was_sent_and_what_came_back) /* CONTRACT process_audit */
 {
     stage s = order_open(&order_type);
     cb_uuid id = order_at_charge(&s);
@@ -122,7 +122,7 @@ Test(manager_audit, a_redacted_field_is_not_in_replies_that_came_late) /* CONTRA
     stage_close(&s);
 }
 
-Test(manager_audit, show_tells_a_manager_as_it_tells_any_process) /* issue: reads the same */
+Test(manager_audit, show_describes_a_manager_like_any_process) /* issue: reads the same */
 {
     stage s = order_open(&order_type);
     cb_uuid id = stage_start(&s, "Order", "{}");

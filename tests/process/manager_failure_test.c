@@ -77,7 +77,7 @@ Test(manager_failure, sends_a_new_command_for_the_same_step)
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CHARGE;
-    fail_charge(&s, CB_PERMANENT); /* ended in the troubleshooting queue, then sent anew */
+    fail_charge(&s, CB_PERMANENT); /* ended in the troubleshooting queue, then sent again */
     expect_status(&s, "WAITING_FOR_REPLY", id);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx CANCELED, fx/BookFx PENDING", id);
     order_book(&s, "fx", 8);

@@ -205,7 +205,7 @@ Test(manager_response, a_timeout_parks_and_a_retry_gives_the_whole_time_again) /
     stage_close(&s);
 }
 
-Test(manager_response, for_a_process_that_has_ended_is_recorded_and_told) /* STP.6 */
+Test(manager_response, for_a_process_that_has_ended_is_recorded_as_late) /* STP.6 */
 {
     stage s = order_open(&order_type);
     cb_uuid id = order_at_ship(&s);

@@ -141,7 +141,7 @@ Test(manager, what_create_state_refuses_waits_for_a_person) /* PM.2 */
     stage_close(&s);
 }
 
-Test(manager, a_request_that_is_refused_and_a_step_that_there_is_not_wait_for_a_person) /* PM.2 */
+Test(manager, a_refused_request_and_an_unknown_step_wait_for_a_person) /* PM.2 */
 {
     stage s = order_open(&order_type);
     order_plays.refuse_build = RESERVE;

@@ -5,8 +5,8 @@ static cb_manager_step steps[ORDER_STEPS];
 static cb_process_manager manager;
 static cb_process_type type;
 
-/* Begins anew with a type that is sound. */
-static void begin_sound(void)
+/* Starts over with a valid type. */
+static void begin_valid(void)
 {
     memcpy(steps, order_steps, sizeof steps);
     manager = order_manager;
@@ -15,7 +15,7 @@ static void begin_sound(void)
     type.manager = &manager;
 }
 
-TestSuite(manager_types, .init = begin_sound);
+TestSuite(manager_types, .init = begin_valid);
 
 static void expect_manager_refused(const char *why)
 {
@@ -27,7 +27,7 @@ static void expect_manager_refused(const char *why)
                   why);
     cr_expect(e.code == CB_MISUSE || e.code == CB_OK);
     cr_expect(strstr(e.message, why), "'%s' is not in '%s'", why, e.message);
-    begin_sound();
+    begin_valid();
 }
 
 static bool take_anything(void *state, json_object *payload)

@@ -78,7 +78,7 @@ static cb_flow threaded(cb_process *p, void *state)
     return CB_DONE;
 }
 
-Test(misuse, a_call_from_another_thread_is_refused_and_told) /* STP.4 */
+Test(misuse, a_call_from_another_thread_is_refused_and_reported) /* STP.4 */
 {
     static const cb_process_type type = tale_type("Threaded", threaded, .version = 1);
     stage s = tale_open(&type);
@@ -218,7 +218,7 @@ static cb_flow careless(cb_process *p, void *state)
     return CB_DONE;
 }
 
-Test(misuse, who_ignores_that_it_is_suspended_is_suspended_all_the_same) /* STP.4, STP.6 */
+Test(misuse, code_that_ignores_a_suspension_is_suspended_all_the_same) /* STP.4, STP.6 */
 {
     static const cb_process_type type = tale_type("Careless", careless, .version = 1);
     stage s = tale_open(&type);

@@ -137,7 +137,7 @@ Test(operator_end, a_cancel_of_a_failed_compensation_without_compensations_ends_
     stage_close(&s);
 }
 
-Test(operator_end, a_cancel_sends_a_compensation_anew_that_it_canceled_in_the_tsq) /* STP.12 */
+Test(operator_end, a_cancel_sends_a_compensation_again_that_it_canceled_in_the_tsq) /* STP.12 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = park_undoing(&s);

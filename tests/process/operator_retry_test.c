@@ -22,7 +22,7 @@ Test(operator_retry, of_a_permanent_failure_runs_the_step_again) /* STP.12 PERMA
     stage_close(&s);
 }
 
-Test(operator_retry, counts_attempts_anew) /* STP.12 RETRIES_EXHAUSTED */
+Test(operator_retry, counts_attempts_from_one_again) /* STP.12 RETRIES_EXHAUSTED */
 {
     stage s = tour_open(&tour_type);
     tour_plays.prepare = CB_TRANSIENT;

@@ -71,7 +71,7 @@ Test(record, keeps_a_command_that_failed_when_an_operator_has_it_sent_again) /* 
     stage_close(&s);
 }
 
-Test(record, tells_replies_that_were_not_final_and_every_parking) /* RL.3, S2 */
+Test(record, has_replies_that_were_not_final_and_every_parking) /* RL.3, S2 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
@@ -100,7 +100,7 @@ Test(record, tells_replies_that_were_not_final_and_every_parking) /* RL.3, S2 */
     stage_close(&s);
 }
 
-Test(record, does_not_tell_a_parking_twice_when_something_arrives_meanwhile)
+Test(record, does_not_have_a_parking_twice_when_something_arrives_meanwhile)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");

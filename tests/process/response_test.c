@@ -208,7 +208,7 @@ Test(response, of_a_name_that_the_type_does_not_take_is_refused_when_it_is_broug
     stage_close(&s);
 }
 
-Test(response, after_the_end_is_applied_to_the_state_and_told_as_late) /* STP.11 */
+Test(response, after_the_end_is_applied_to_the_state_and_recorded_as_late) /* STP.11 */
 {
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Answers", "{\"approved\":true}");

@@ -135,7 +135,7 @@ Test(typed_state, fields_of_a_nested_struct_that_the_code_does_not_know_survive)
     stage_close(&s);
 }
 
-Test(typed_state, a_list_that_is_full_and_a_state_of_the_wrong_shape_are_told_by_their_path)
+Test(typed_state, a_full_list_and_a_state_of_the_wrong_shape_are_reported_by_their_path)
 {
     stage s = stage_open(types, 1, NULL, 0);
     cb_uuid wrong = stage_start(&s, "Buy", "{\"lines\": [{}, {\"amount\": \"two\"}]}");

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The last line of tests/run: what passed, what failed, what was skipped. A skipped test is none that passed.
+# The last line of tests/run: what passed, what failed, what was skipped. A skipped test has not
+# passed.
 set -euo pipefail
 count=$(dirname "$0")/../support/count.awk
 passed=0 failed=0

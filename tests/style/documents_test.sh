@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The documents of this tree: what is cited from them exists, what they must name they name, and links lead somewhere.
+# The documents of this tree: what is cited from them exists, what they must name they name, links lead somewhere, and
+# neither they nor sources are wider than a page.
 # shellcheck disable=SC2016 # what looks like variables are fields of awk
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -108,18 +109,26 @@ broken_links() {
     links | sort | awk '$1 == "at" { known[substr($0, 4)] = 1; next } !($3 in known) { print $2 ": there is no " $3 }'
 }
 
-# Prose of more than 100 columns; code and tables are as wide as they are.
-wide_lines() {
+# too_wide: those of the lines on stdin, as FILE:NUMBER:LINE, that have more than 100 columns (not bytes).
+too_wide() { LC_ALL=C.UTF-8 grep -E '^[^:]+:[0-9]+:.{101,}$' || true; }
+
+# Prose of more than 100 columns; code and tables in it are as wide as they are.
+wide_prose() {
     files '*.md' |
         xargs awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code; next } !code && !/^ *\|/ { print FILENAME ":" FNR ":" $0 }' |
-        LC_ALL=C.UTF-8 grep -E '^[^:]+:[0-9]+:.{101,}$' || true
+        too_wide
 }
+
+# The kinds of sources whose every line has at most 100 columns.
+narrow=('*.sql')
+wide_sources() { files "${narrow[@]}" | xargs awk '{ print FILENAME ":" FNR ":" $0 }' | too_wide; }
 
 # What finds nothing proves nothing.
 enough() {
     (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
     (($(keys | wc -l) > 40)) || echo "only $(keys | wc -l) keys found"
     (($(links | grep -c '^to') > 100)) || echo "only $(links | grep -c '^to') links found"
+    (($(files "${narrow[@]}" | wc -l) > 50)) || echo "only $(files "${narrow[@]}" | wc -l) sources found"
 }
 
 check 'every behaviour that is cited is in tests/REQUIREMENTS.md' unknown_behaviours
@@ -129,8 +138,9 @@ check 'every behaviour has one number' repeated_behaviours
 check 'bus/CONTRACT.md has every function that a role may call' functions_not_in_contract
 check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
 check 'every link leads to a file, and to a heading if it names one' broken_links
-check 'prose has at most 100 columns' wide_lines
-check 'there are functions, keys and links to look for' enough
+check 'prose has at most 100 columns' wide_prose
+check "lines of ${narrow[*]} have at most 100 columns" wide_sources
+check 'there are functions, keys, links and sources to look for' enough
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -2,7 +2,7 @@
 #ifndef TEST_SUPPORT_BUS_H
 #define TEST_SUPPORT_BUS_H
 
-#include <commandbus/commandbus.h>
+#include <commandbus/internal.h>
 #include <libpq-fe.h>
 
 /* How to connect to a new database with the bus in it. Freed by test_database_drop. */

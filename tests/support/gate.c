@@ -1,4 +1,4 @@
-/* The gate: one of them, for each test has a process of its own. */
+/* The gate: there is only one, since each test has a process of its own. */
 #include "gate.h"
 
 #include <pthread.h>

@@ -11,7 +11,7 @@ cb_uuid life_send(const char *arguments)
     snprintf(sql, sizeof sql, "SELECT commandbus.send('fx', 'BookFx'%s%s)", *arguments ? ", " : "",
              arguments);
     char *text = test_value(bus.conn, sql, NULL);
-    cr_assert(cb_uuid_parse(text, &id), "'%s' is no id", text);
+    cr_assert(cb_uuid_parse(text, &id), "'%s' is not an id", text);
     free(text);
     return id;
 }

@@ -3,6 +3,7 @@
 #ifndef TEST_SUPPORT_STAGE_H
 #define TEST_SUPPORT_STAGE_H
 
+#include <commandbus/run.h>
 #include <commandbus/test.h>
 
 #include "claims.h"

@@ -6,8 +6,8 @@
  * server has committed and the client cannot know. SIGUSR2 ends that. SIGTERM prints `cut N` and ends it.
  * Who stops it with SIGSTOP has a network that swallows everything and closes nothing.
  *
- * Connections must not be encrypted (sslmode=disable gssencmode=disable): answers are told by the
- * boundaries of the server's messages. */
+ * Connections must not be encrypted (sslmode=disable gssencmode=disable): answers are recognised
+ * by the boundaries of the server's messages. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ enum {
 typedef struct {
     int client, server;
     framing answers;
-    bool logged_in; /* the first ReadyForQuery ends the login, which is no answer to anything */
+    bool logged_in; /* the first ReadyForQuery ends the login and answers nothing */
 } connection;
 
 static uint16_t server_port;

@@ -363,7 +363,7 @@ static void check_end(story *s)
     else if (strcmp(status, "COMPENSATED") == 0 || strcmp(status, "FAILED") == 0)
         check_reason(s);
     else if (strcmp(status, "COMPLETED") != 0 && strcmp(status, "CANCELED") != 0)
-        story_wrong(s, "%s is no end", status);
+        story_wrong(s, "%s is not a final status", status);
     if (was_to_be_undone(s))
         check_paid(s);
     if ((strcmp(status, "COMPLETED") == 0 || strcmp(status, "CANCELED") == 0) !=

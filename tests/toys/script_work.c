@@ -196,7 +196,7 @@ void leases_end(void)
               "UPDATE pgmq.q_risk__commands SET vt = clock_timestamp() - interval '1 second'");
 }
 
-/* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
+/* A wake-up is only a hint: whoever is woken for nothing goes back to sleep as before. */
 void wake_all(void)
 {
     test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now() "

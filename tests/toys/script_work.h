@@ -48,7 +48,7 @@ void settle_late_run(play *p, late *l);
 void settle_late_handler(play *p, late *l);
 /* Whoever holds something is believed dead. */
 void leases_end(void);
-/* A wake-up is only a hint: who is woken for nothing goes back to sleep as it was. */
+/* A wake-up is only a hint: whoever is woken for nothing goes back to sleep as before. */
 void wake_all(void);
 
 #endif

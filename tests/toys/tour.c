@@ -58,7 +58,7 @@ static bool ask_risk(const void *state, json_object *data)
     return !tour_plays.refuse_request;
 }
 
-/* False for what is no {"id": n}. */
+/* False unless it is {"id": n}. */
 static bool take_id(json_object *result, int64_t *to)
 {
     json_object *id = NULL;

@@ -88,7 +88,7 @@ test_check_config_needs_no_database_and_no_handler_set() {
 }
 
 # The payments set decides about its deadlines itself, by how far a payment is.
-test_a_deadline_action_that_the_code_overrules_is_told() {
+test_a_deadline_action_that_the_code_overrules_gets_a_warning() {
     local ignored=(--set domains.payments.enabled=true --set processes.PaymentStep.deadline-action=FAIL)
 
     ends 0 "${ignored[@]}" --check-config
@@ -120,7 +120,7 @@ test_a_missing_handler_set_is_refused_naming_those_there() {
     refused 2 "domain 'nosuch'.*nosuch\.so" 'sample' --set domains.nosuch.enabled=true
 }
 
-test_an_address_that_is_none_is_refused() {
+test_an_invalid_address_is_refused() {
     refused 2 "invalid address 'nowhere' in http.bind" '127\.0\.0\.1' "${serving[@]}" \
         --set http.port=1 --set http.bind=nowhere
 }

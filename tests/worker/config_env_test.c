@@ -205,7 +205,7 @@ Test(environment, refuses_two_names_of_one_key)
             .env = { "COMMANDBUS_DOMAINS_FX_PREFETCH=1", "COMMANDBUS_DOMAINS_fx_PREFETCH=2" });
 }
 
-/* DESIGN 5: a setting that nobody is told is a slip of the pen. */
+/* DESIGN 5: a setting that nobody reads is a slip of the pen. */
 Test(environment, warns_of_a_setting_for_a_set_that_no_domain_has)
 {
     OWNED(config) c = load(.set = { "domains.fx.enabled=true", "domains.fx.handlers=fx,desk",

@@ -169,7 +169,7 @@ Test(errors, of_profiles_name_those_there_are)
     refused("there is no such folder", .dir = "not-there");
 }
 
-Test(errors, of_files_that_are_none_come_from_us_and_not_from_the_parser)
+Test(errors, of_invalid_files_come_from_us_and_not_from_the_parser)
 {
     char path[128], *long_text = malloc(1100 * 1024);
 

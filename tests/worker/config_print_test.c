@@ -1,5 +1,4 @@
 /* --check-config: every key, its value, its origin, the limits; no password. CFG.5. */
-#include "config_blot.h"
 #include "config_support.h"
 #include "keys.h"
 
@@ -131,7 +130,7 @@ static void expect_row(const char *json, const char *key, const char *expected)
     json_object_put(all);
 }
 
-/* What counts then is the code's or the domain's, and no value of ours. */
+/* What counts then is the code's or the domain's value, not the configuration's. */
 Test(print, shows_what_counts_where_a_step_says_nothing)
 {
     OWNED(config) c =
@@ -230,7 +229,7 @@ Test(print, keeps_a_value_on_its_line)
     free(text);
 }
 
-Test(print, blots_out_passwords_wherever_they_stand)
+Test(print, redacts_passwords_wherever_they_stand)
 {
     static const char *const cases[][2] = {
         { "postgresql:///commandbus", "postgresql:///commandbus" },
@@ -253,8 +252,8 @@ Test(print, blots_out_passwords_wherever_they_stand)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *blotted = config_blot(cases[i][0]);
-        cr_expect_str_eq(blotted, cases[i][1]);
-        free(blotted);
+        char *redacted = config_redact(cases[i][0]);
+        cr_expect_str_eq(redacted, cases[i][1]);
+        free(redacted);
     }
 }

@@ -1,7 +1,6 @@
 /* The configuration that comes with this tree: config/ and what the table of keys says of it. */
 #include "config_sources.h"
 #include "config_support.h"
-#include "keys_value.h"
 
 #include <ctype.h>
 #include <json-c/json.h>

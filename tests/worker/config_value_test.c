@@ -1,5 +1,5 @@
 /* Values of configuration keys as people write them. */
-#include "keys_value.h"
+#include "keys.h"
 
 #include <criterion/criterion.h>
 

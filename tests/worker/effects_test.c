@@ -110,7 +110,7 @@ Test(effects, that_the_database_does_not_take_fail_the_command_and_leave_nothing
     expect_value(bus.conn, "1", booked);
 }
 
-Test(effects, of_a_run_that_was_no_success_are_dropped)
+Test(effects, of_a_run_that_did_not_succeed_are_dropped)
 {
     make_noted_ledger();
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
@@ -157,7 +157,7 @@ Test(effects, of_a_run_that_timed_out_are_never_written)
 }
 
 /* DESIGN 2: a connection of its own, so that plain outcomes never wait behind a lock. */
-Test(effects, that_wait_for_a_lock_hold_up_nobody_and_are_written_when_it_is_free)
+Test(effects, that_wait_for_a_lock_delay_nobody_else_and_are_written_when_it_is_free)
 {
     make_noted_ledger();
     PGconn *holder = test_pq_open(bus.conninfo);

@@ -1,4 +1,4 @@
-/* The worker as a part of another program: its life, and what it tells of itself. */
+/* The worker as a part of another program: its life, and what it says about itself. */
 #include "embed.h"
 #include "parallel.h"
 
@@ -12,7 +12,7 @@ TestSuite(embed, .init = embed_open, .fini = embed_close);
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " \
     "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
-/* A stop on a thread of its own, for the test to look meanwhile. */
+/* A stop on a thread of its own, so that the test can look meanwhile. */
 typedef struct {
     cb_worker *worker;
     double seconds;
@@ -191,7 +191,7 @@ Test(embed, works_again_when_it_is_started_again_after_a_stop_now)
     await_status("COMPLETED", id);
 }
 
-Test(embed, stopping_what_does_not_run_is_no_matter)
+Test(embed, stopping_a_worker_that_does_not_run_is_harmless)
 {
     cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }));
 

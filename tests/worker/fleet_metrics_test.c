@@ -1,4 +1,5 @@
-/* What every instance tells of the domains of the database: who alerts need to hear of when nobody serves. WRK.8 */
+/* What every instance reports about the domains of the database, so that alerts fire when nobody
+ * serves one. WRK.8 */
 #include "embed.h"
 
 #include "engine.h"
@@ -19,7 +20,7 @@ static cb_worker *figures_often(cb_worker *w)
     return w;
 }
 
-Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
+Test(fleet_metrics, a_domain_that_nobody_serves_is_reported_by_whoever_is_left)
 {
     test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");
     test_exec(bus.conn, "SELECT commandbus.send('risk', 'BookRisk', '{}')");
@@ -33,8 +34,8 @@ Test(fleet_metrics, a_domain_that_nobody_serves_is_told_by_whoever_is_left)
     cr_expect(embed_shows(w, "commandbus_fleet_oldest_due_seconds{domain=\"fx\"} 0.000000\n"));
 }
 
-/* STP.16: when those who run processes are gone, who runs none is left to tell. */
-Test(fleet_metrics, processes_that_nobody_runs_are_told_by_whoever_is_left)
+/* STP.16: when the instances that run processes are gone, the others still report them. */
+Test(fleet_metrics, processes_that_nobody_runs_are_reported_by_whoever_is_left)
 {
     test_exec(bus.conn, "SELECT commandbus.register_process_type('Report', 'fx', 1)");
     test_exec(bus.conn, "SELECT commandbus.start_process('Report', '{}')");
@@ -58,7 +59,7 @@ Test(fleet_metrics, an_instance_without_slots_or_heartbeat_serves_nobody)
     expect_value(bus.conn, "0", "SELECT instances FROM commandbus.domain_figures()");
 }
 
-Test(fleet_metrics, leases_are_told_beside_their_limit)
+Test(fleet_metrics, leases_are_shown_beside_their_limit)
 {
     const int limit = 2;
     gate_close();

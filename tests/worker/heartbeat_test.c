@@ -16,7 +16,7 @@ static cb_worker *beat_often(cb_worker *w)
 }
 
 /* WRK.2 and what `commandbus fleet` shows */
-Test(heartbeat, tells_who_where_and_how_much)
+Test(heartbeat, says_who_where_and_how_much)
 {
     const int limit = 30;
     char pid[16], host[256] = "";

@@ -81,7 +81,7 @@ Test(host, gives_nothing_to_a_run_that_is_settled_as_timed_out)
     cr_expect_eq(command_host.remaining_ms(&running), 0);
 }
 
-Test(host, tells_that_the_worker_wants_to_end)
+Test(host, says_that_the_worker_is_stopping)
 {
     cr_expect(!command_host.is_stopping(&running));
     atomic_store(&worker.stopping, true);

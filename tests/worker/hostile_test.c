@@ -1,4 +1,4 @@
-/* What somebody would try who wants to show that money is lost, sent twice or stuck. */
+/* Attempts to make it lose money, send it twice or get it stuck. */
 #include "embed.h"
 
 #include <pthread.h>
@@ -374,7 +374,7 @@ static void stop_when_stuck(const cb_event *event, void *arg)
 }
 
 /* The event says that the instance must end, so who hears it stops the worker. */
-Test(hostile, a_worker_can_be_stopped_by_who_hears_that_a_handler_is_stuck)
+Test(hostile, a_worker_can_be_stopped_by_whoever_hears_that_a_handler_is_stuck)
 {
     gate_close();
     cb_worker *w =

@@ -112,7 +112,7 @@ Test(http, a_live_worker_says_ok)
     cr_expect_str_eq(http_body(answer), "ok\n");
 }
 
-Test(http, readiness_follows_the_worker_and_tells_why_not)
+Test(http, readiness_follows_the_worker_and_says_why_not)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
 

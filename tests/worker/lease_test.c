@@ -22,7 +22,7 @@ static cb_outcome work_on(cb_context *ctx, const cb_command *command, json_objec
     return CB_SUCCESS;
 }
 
-/* Somebody else with free hands who would take whatever is not kept, for so many seconds. */
+/* Another worker with free slots, which would take whatever is not kept, for so many seconds. */
 static void rival_finds_nothing_for(double seconds)
 {
     for (double end = test_clock() + seconds; test_clock() < end; poll(NULL, 0, 20)) {
@@ -108,7 +108,7 @@ static void steal_lease(cb_uuid id)
 }
 
 /* Section 8.3: who lost the fence changes nothing. */
-Test(lease, that_is_taken_away_is_told_to_the_handler_and_its_outcome_is_stale)
+Test(lease, that_is_taken_away_is_reported_to_the_handler_and_its_outcome_is_stale)
 {
     cb_uuid id = test_send_one(bus.db, .reply_to = "payments__replies");
     cb_worker *w =

@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log_line.h"
-
 /* What log_event writes, without the end of the line. The caller frees it. */
 static char *logged(const cb_event *event, log_format format)
 {
@@ -146,7 +144,7 @@ Test(log, no_character_can_break_or_turn_a_line)
                    " level=debug event=x.y error=\"\\u0085|\\u2028|\\u202e|\\u2066|\\u009b\"");
 }
 
-Test(log, what_is_no_utf8_is_replaced)
+Test(log, invalid_utf8_is_replaced)
 {
     /* a lone continuation, cut off, overlong, surrogate, beyond the last, 0xFF */
     const char *const broken[] = { "\x80",         "\xE2\x82",         "\xC0\xAF",
@@ -281,7 +279,7 @@ Test(log, numbers_ignore_the_locale)
     expect_written(&event, LOG_LOGFMT, " level=debug event=x.y took_ms=0.5 retry_seconds=-1.25");
 }
 
-Test(log, what_is_no_number_is_left_out)
+Test(log, what_is_not_a_number_is_left_out)
 {
     cb_event event = { .name = "x.y", .took_ms = strtod("inf", NULL), .count = 1 };
 

@@ -80,7 +80,7 @@ Test(metrics, every_family_has_its_help_and_type_once_before_its_samples)
     finish(m, text);
 }
 
-Test(metrics, the_moment_of_the_scrape_is_told)
+Test(metrics, the_moment_of_the_scrape_is_shown)
 {
     metrics *m = open_metrics();
     char *text = render(m);
@@ -329,7 +329,7 @@ Test(metrics, the_rest_is_counted_too)
     finish(m, text);
 }
 
-Test(metrics, domains_of_the_database_are_told_whoever_serves_them)
+Test(metrics, domains_of_the_database_are_shown_whoever_serves_them)
 {
     metrics *m = open_metrics();
     metrics_fleet_figure *figures = calloc(2, sizeof *figures);

@@ -65,7 +65,7 @@ Test(open, refuses_a_domain_that_is_there_twice)
     cr_expect_str_eq(refusal(domains, 2), "duplicate domain 'fx'");
 }
 
-/* One type in two domains is no duplicate. */
+/* One type in two domains is not a duplicate. */
 Test(open, takes_one_set_for_two_domains)
 {
     const cb_worker_domain_options domains[] = { { .domain = "fx", .sets = sets, .n_sets = 1 },

@@ -161,7 +161,7 @@ Test(outcome, interrupted_is_run_again_and_its_attempt_refunded)
     expect_trail("SENT RECEIVED RELEASED RECEIVED COMPLETED", id);
 }
 
-/* ---- what is no outcome at all ---- */
+/* ---- values that are not outcomes ---- */
 
 static cb_outcome nonsense(cb_context *ctx, const cb_command *command, json_object **result)
 {
@@ -238,7 +238,7 @@ Test(outcome, one_that_the_database_does_not_take_is_settle_refused_and_alone)
     expect_value(bus.conn, "21", "SELECT count(*) FROM pgmq.q_payments__replies");
 }
 
-Test(outcome, words_that_are_no_text_are_mended_and_not_refused)
+Test(outcome, words_that_are_not_valid_utf8_are_repaired_and_not_refused)
 {
     cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", strange_words }));

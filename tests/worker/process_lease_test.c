@@ -105,7 +105,7 @@ Test(process_lease, draining_ends_at_the_next_step_and_frees_the_process)
     expect_process("2", id, "state ->> 'steps'");
 }
 
-/* Nobody gets into the database, and who is in is thrown out, but for the test. */
+/* Nobody but the test gets into the database, and those who are in are thrown out. */
 static void set_away(PGconn *admin, bool away)
 {
     char *name = test_value(bus.conn, "SELECT current_database()", NULL), sql[200];
@@ -159,7 +159,7 @@ Test(process_lease, a_worker_can_end_while_its_database_is_away)
 }
 
 /* STP.4 */
-Test(process_lease, a_step_past_its_timeout_is_told_and_past_its_grace_breaks_the_worker)
+Test(process_lease, a_step_past_its_timeout_is_reported_and_past_its_grace_breaks_the_worker)
 {
     gate_close();
     cb_worker *w = embed_start(PROCESSES(&Late), .worker.kill_grace_seconds = 0.2);

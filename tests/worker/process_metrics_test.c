@@ -1,4 +1,4 @@
-/* What a worker tells of the processes that it runs. STP.16 */
+/* What a worker reports about the processes that it runs. STP.16 */
 #include "embed.h"
 
 #include <stdio.h>
@@ -74,7 +74,7 @@ Test(process_metrics, tell_how_long_a_process_has_been_due)
 }
 
 /* S4: processes that wait, by what for, and since when */
-Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
+Test(process_metrics, count_processes_by_what_they_wait_for_and_show_the_oldest)
 {
     cb_worker *w = embed_start(PROCESSES(&Drive));
     cb_uuid first = trip_start("Drive"), second = trip_start("Drive");
@@ -92,7 +92,8 @@ Test(process_metrics, count_processes_by_what_they_wait_for_and_tell_the_oldest)
                              "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 2\n"));
     cr_expect(embed_shows(w, "commandbus_process_oldest_seconds{process_type=\"Drive\","
                              "status=\"WAITING_FOR_ASYNC\",wait=\"signal\"} 72"));
-    cr_expect(!embed_shows(w, "commandbus_process_oldest_reply_wait_seconds{"), "it is no reply");
+    cr_expect(!embed_shows(w, "commandbus_process_oldest_reply_wait_seconds{"),
+              "it is not a reply");
 }
 
 Test(process_metrics, tell_how_long_a_wait_took) /* S4 */
@@ -119,7 +120,7 @@ static cb_flow ask_execute(cb_process *p, void *state)
 }
 TRIP_TYPE(Ask, ask_execute, .version = 1);
 
-/* S4: WAITING_FOR_ASYNC is also the status of who waits for a reply */
+/* S4: WAITING_FOR_ASYNC is also the status of a process that waits for a reply */
 Test(process_metrics, tell_how_long_a_command_step_has_waited_and_how_long_it_took)
 {
     test_exec(bus.conn, "SELECT commandbus.register_domain('risk')");

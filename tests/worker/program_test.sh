@@ -90,7 +90,7 @@ test_with_every_feature_off_it_is_idle() {
 }
 
 # WRK.8
-test_a_grace_of_zero_is_none_and_not_the_default() {
+test_a_grace_of_zero_means_no_grace_and_not_the_default() {
     start_ready a --set worker.unknown-type-grace=0 --set worker.kill-grace=0
     send_commands 1 Nosuch '{}'
     wait_until "EXISTS (SELECT FROM commandbus.command_metadata WHERE error_code = 'HANDLER_NOT_FOUND'

@@ -53,14 +53,14 @@ static int64_t refusals(cb_worker *w, trouble *t)
     return count;
 }
 
-Test(refused, claims_make_the_instance_unready_and_are_told_once)
+Test(refused, claims_make_the_instance_unready_and_are_logged_once)
 {
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(is_ready(w));
 
     rename_function("receive");
     await(is_unready_for(w, "claim in domain fx"));
-    test_send(bus.db, 30, NULL); /* notifications, which are no reason to ask more often */
+    test_send(bus.db, 30, NULL); /* notifications, which do not make it ask more often */
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
@@ -89,7 +89,7 @@ Test(refused, claims_of_one_domain_do_not_hold_up_another)
     cr_expect_not(is_ready(w));
 }
 
-Test(refused, claims_of_processes_make_the_instance_unready_and_are_told_once)
+Test(refused, claims_of_processes_make_the_instance_unready_and_are_logged_once)
 {
     cb_worker *w = embed_start(PROCESSES(&Walk));
     await(is_ready(w));
@@ -124,7 +124,7 @@ Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
     expect_command("1 1", id, "attempts, lease_no");
 }
 
-Test(refused, renewals_make_the_instance_unready_and_are_told_once)
+Test(refused, renewals_make_the_instance_unready_and_are_logged_once)
 {
     gate_close();
     cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
@@ -142,7 +142,7 @@ Test(refused, renewals_make_the_instance_unready_and_are_told_once)
     await_status("COMPLETED", id);
 }
 
-/* What it can work without does not make it unready, but is told, once. */
+/* What it can work without does not make it unready, but is logged, once. */
 Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
 {
     cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }));

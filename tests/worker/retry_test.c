@@ -71,7 +71,7 @@ Test(retry, attempt_n_waits_for_entry_n_and_the_last_entry_repeats)
                  id);
 }
 
-/* WRK.1: as an embedded worker has it that is told nothing. */
+/* WRK.1: the defaults of an embedded worker. */
 Test(retry, it_waits_10_60_and_300_seconds_when_nobody_says_otherwise)
 {
     static const char *const attempts[] = { "1", "2", "3", "4" };
@@ -155,7 +155,7 @@ Test(retry, a_handler_may_ask_for_a_longer_wait_but_not_for_a_shorter_one)
     expect_delay(shorter, "1", "100");
 }
 
-/* BUS.6: attempts counted anew, the fence not. */
+/* BUS.6: attempts are counted from one again, the fence is not. */
 Test(retry, an_operators_retry_begins_with_attempt_one_again)
 {
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Routes that wait, for the database or for ever: what that costs those who ask, the worker beside them, and its end.
+# Routes that wait, for the database or for ever: what that costs callers, the rest of the
+# worker, and its shutdown.
 # shellcheck source=tests/fleet/lib.sh
 . "$(dirname "$0")/../fleet/lib.sh"
 # shellcheck source=tests/fleet/pooler.sh
@@ -90,7 +91,7 @@ test_a_late_route_is_ended_through_a_pooler_too() {
     stop_worker a
 }
 
-# WRK.11: the end is bounded by shutdown-timeout, and who waits is told.
+# WRK.11: shutdown is bounded by shutdown-timeout, and waiting callers get an answer.
 test_a_route_that_waits_for_a_lock_does_not_hold_up_the_end() {
     start_ready a "${serving[@]}" --set worker.shutdown-timeout=2s --set http.route-timeout=10m
     take_lock
@@ -128,7 +129,8 @@ test_a_route_that_does_not_return_is_left_behind() {
     grep -q 'level=error event=worker.abandoned' "$work/a.log" || fail 'it does not say so'
 }
 
-# All threads of the routes hang, and as many requests wait as may; whoever comes then is told so.
+# All threads of the routes hang, and as many requests wait as may; further ones are refused with
+# the reason.
 test_slow_routes_stop_no_probe_and_no_handler() {
     local i asked=80
     start_ready a "${serving[@]}" --set http.route-timeout=60s

@@ -82,8 +82,8 @@ test_a_body_that_is_not_called_json_is_refused() {
     stop_worker a
 }
 
-# An open door is no mistake that stops the start, for a pod is probed on every address; it is told.
-test_routes_for_everybody_are_warned_of() {
+# An open door does not stop the start, since a pod is probed on every address; there is a warning.
+test_routes_for_everybody_get_a_warning() {
     local bind said
     said='features.http-api serves routes on http.bind 0.0.0.0 without http.token-file'
     start_ready a "${serving[@]}" --set http.bind=0.0.0.0
@@ -106,7 +106,7 @@ test_with_a_token_a_route_needs_it_and_probes_do_not() {
     start_ready a "${serving[@]}" --set "http.token-file=$work/token"
     http_ask a POST /desk/echo '{}'
     expect_http 401 .error UNAUTHORIZED
-    http_ask a GET /nothing/here # who may not ask is not told what there is
+    http_ask a GET /nothing/here # a caller without the token is not told what exists
     expect_http 401
     http_ask a POST /desk/echo '{}' 'Authorization: Bearer wrong'
     expect_http 401

@@ -162,7 +162,7 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
         expect_load_refused(broken, cases[i].name, cases[i].text);
 }
 
-Test(set, that_does_not_want_to_open_is_refused_in_its_own_words)
+Test(set, whose_open_fails_is_refused_in_its_own_words)
 {
     expect_load_refused(broken, "refusing", "/refusing.so failed to open: the rate table is empty");
     expect_load_refused(broken, "refusing", "Fill it.");
@@ -218,7 +218,7 @@ Test(set, in_an_empty_or_missing_folder_says_which_setting_to_look_at)
     expect_load_refused(NULL, "fx", "worker.modules-dir");
 }
 
-Test(set, whose_file_is_no_shared_object_is_refused_in_the_words_of_the_loader)
+Test(set, whose_file_is_not_a_shared_object_is_refused_in_the_words_of_the_loader)
 {
     put_file("text.so", "this is text, and long enough to be more than the header of an ELF file.");
     put_file("empty.so", "");
@@ -227,7 +227,7 @@ Test(set, whose_file_is_no_shared_object_is_refused_in_the_words_of_the_loader)
     expect_load_refused(folder, "empty", "file too short");
 }
 
-Test(set, that_is_no_file_at_all_is_refused_without_waiting_for_it)
+Test(set, that_is_not_a_file_is_refused_without_waiting_for_it)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/pipe.so", folder);

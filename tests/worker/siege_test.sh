@@ -90,7 +90,7 @@ test_a_route_may_take_longer_than_a_request() {
     stop_worker a
 }
 
-# Per address: who holds most of the connections gives them up before others do.
+# Per address: whoever holds most of the connections loses them before others do.
 test_a_slow_client_of_another_address_is_not_in_the_way_of_a_siege() {
     local body
     body="{\"a\": \"$(printf '%060000d' 0)\"}"
@@ -103,7 +103,7 @@ test_a_slow_client_of_another_address_is_not_in_the_way_of_a_siege() {
     stop_worker a
 }
 
-test_a_siege_is_counted_and_told_once_a_minute() {
+test_a_siege_is_counted_and_logged_once_a_minute() {
     start_ready a "${serving[@]}"
     siege_start head 300
     wait_closed http crowded 100

@@ -3,7 +3,7 @@
 
 TestSuite(wake, .init = embed_open, .fini = embed_close);
 
-/* Longer than any test is patient: whatever happens sooner was no poll. */
+/* Longer than any test waits: whatever happens sooner was not a poll. */
 static const double never = 300;
 
 #define sleepers                                                                            \

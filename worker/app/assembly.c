@@ -9,7 +9,7 @@
 #include "fail.h"
 
 /* Loads a set with the settings that are said for it: handlers.<set>.<key>. */
-static bool load_configured(const config *c, const char *name, cb_set **ret, cb_error *e)
+static bool assembly_load_set(const config *c, const char *name, cb_set **ret, cb_error *e)
 {
     cb_setting *settings = calloc(c->n_set_values + 1, sizeof *settings);
     cb_module_config told = { .database_url = c->database_url, .settings = settings };
@@ -28,25 +28,46 @@ static bool load_configured(const config *c, const char *name, cb_set **ret, cb_
 }
 
 /* Loads a set unless it is there already. */
-static bool load(assembly *a, const config *c, const char *name, const cb_module **ret, cb_error *e)
+static bool assembly_load(assembly *a, const config *c, const char *name, const cb_module **ret,
+                          cb_error *e)
 {
     for (size_t i = 0; i < a->n_sets; i++) {
-        const cb_module *module = cb_set_module(a->sets[i]);
-        if (strcmp(module->name, name) == 0) {
-            *ret = module;
+        if (strcmp(a->loaded[i]->name, name) == 0) {
+            *ret = a->loaded[i];
             return true;
         }
     }
-    if (!load_configured(c, name, &a->sets[a->n_sets], e))
+    if (!assembly_load_set(c, name, &a->sets[a->n_sets], e))
         return false;
-    *ret = cb_set_module(a->sets[a->n_sets++]);
+    *ret = a->loaded[a->n_sets] = cb_set_module(a->sets[a->n_sets]);
+    a->n_sets++;
     return true;
 }
 
-static void fill_domain(cb_worker_domain_options *to, const config_domain *d)
+static bool assembly_list_types(assembly *a, cb_error *e)
 {
+    size_t most = 1;
+
+    for (size_t i = 0; i < a->n_sets; i++)
+        most += a->loaded[i]->n_processes;
+    a->process_types = calloc(most, sizeof *a->process_types);
+    if (!a->process_types)
+        return fail_memory(e);
+    for (size_t i = 0; i < a->n_sets; i++) {
+        for (size_t k = 0; k < a->loaded[i]->n_processes; k++)
+            a->process_types[a->n_process_types++] = a->loaded[i]->processes[k];
+    }
+    return true;
+}
+
+static bool assembly_add_domain(assembly *a, const config *c, const config_domain *d,
+                                const cb_module **modules, cb_error *e)
+{
+    cb_worker_domain_options *to = &a->domains[a->worker.n_domains];
+
     *to = (cb_worker_domain_options){
         .domain = d->name,
+        .sets = modules,
         .concurrent_messages = (int)d->concurrent_messages,
         .concurrent_processes = (int)d->concurrent_processes,
         .prefetch = (int)d->prefetch,
@@ -58,17 +79,8 @@ static void fill_domain(cb_worker_domain_options *to, const config_domain *d)
         .retry_backoff = d->retry_backoff,
         .n_retry_backoff = d->n_retry_backoff,
     };
-}
-
-static bool add_domain(assembly *a, const config *c, const config_domain *d,
-                       const cb_module **modules, cb_error *e)
-{
-    cb_worker_domain_options *to = &a->domains[a->worker.n_domains];
-
-    fill_domain(to, d);
-    to->sets = modules;
     for (size_t i = 0; i < d->n_handlers; i++) {
-        if (!load(a, c, d->handlers[i], &modules[i], e))
+        if (!assembly_load(a, c, d->handlers[i], &modules[i], e))
             return cb_fail_while(e, "loading the handlers of domain '%s'", d->name);
     }
     to->n_sets = d->n_handlers;
@@ -80,7 +92,7 @@ static bool add_domain(assembly *a, const config *c, const config_domain *d,
     return true;
 }
 
-static bool make_room(assembly *a, const config *c, cb_error *e)
+static bool assembly_make_room(assembly *a, const config *c, cb_error *e)
 {
     size_t most = 1;
 
@@ -100,33 +112,34 @@ static bool make_room(assembly *a, const config *c, cb_error *e)
 }
 
 /* As PostgreSQL reads it; NULL for 0, which keeps for ever. */
-static const char *interval(double seconds, char text[DURATION_SIZE])
+static const char *assembly_interval(double seconds, char text[DURATION_SIZE])
 {
     return seconds > 0 ? duration_interval((int64_t)(seconds * 1000 + 0.5), text, DURATION_SIZE)
                        : NULL;
 }
 
-/* 0 asks the library for its default. Who configures 0 wants no time at all, and this rounds to it. */
-static double exactly(double seconds)
+/* 0 asks the library for its default. Who configures 0 wants no time at all, and this rounds to
+ * it. */
+static double assembly_exactly(double seconds)
 {
     return seconds > 0 ? seconds : 1e-12;
 }
 
 /* What nobody has said is left to the code of the process. */
-static bool is_said(const config *c, const char *key, const char *name)
+static bool assembly_is_said(const config *c, const char *key, const char *name)
 {
     return config_who_said(c, key, name) != NULL;
 }
 
 /* 0: the code's. */
-static int64_t route_wait_ms(const config *c, const config_step *s)
+static int64_t assembly_route_wait_ms(const config *c, const config_step *s)
 {
-    if (!is_said(c, "command-steps.<s>.wait-timeout", s->name))
+    if (!assembly_is_said(c, "command-steps.<s>.wait-timeout", s->name))
         return 0;
     return s->wait_timeout > 0 ? (int64_t)(s->wait_timeout * 1000) : -1;
 }
 
-static void fill_steps(assembly *a, const config *c)
+static void assembly_fill_steps(assembly *a, const config *c)
 {
     for (size_t i = 0; i < c->n_steps; i++) {
         const config_step *s = &c->steps[i];
@@ -137,15 +150,16 @@ static void fill_steps(assembly *a, const config *c)
             .domain = s->domain,
             .command_type = s->command_type,
             .timeout_seconds =
-                is_said(c, "command-steps.<s>.timeout", s->name) ? (int)s->timeout : 0,
-            .max_attempts =
-                is_said(c, "command-steps.<s>.max-attempts", s->name) ? (int)s->max_attempts : 0,
-            .wait_timeout_ms = route_wait_ms(c, s),
+                assembly_is_said(c, "command-steps.<s>.timeout", s->name) ? (int)s->timeout : 0,
+            .max_attempts = assembly_is_said(c, "command-steps.<s>.max-attempts", s->name)
+                                ? (int)s->max_attempts
+                                : 0,
+            .wait_timeout_ms = assembly_route_wait_ms(c, s),
         };
     }
 }
 
-static const cb_deadline_action *deadline_action(const char *name)
+static const cb_deadline_action *assembly_deadline(const char *name)
 {
     static const struct {
         const char *name;
@@ -163,25 +177,25 @@ static const cb_deadline_action *deadline_action(const char *name)
     return NULL;
 }
 
-static void fill_settings(assembly *a, const config *c)
+static void assembly_fill_settings(assembly *a, const config *c)
 {
     for (size_t i = 0; i < c->n_processes; i++) {
         const config_process *p = &c->processes[i];
-        bool waits = is_said(c, "processes.<Type>.default-wait-timeout", p->name);
+        bool waits = assembly_is_said(c, "processes.<Type>.default-wait-timeout", p->name);
         a->settings[i] = (cb_type_setting){
             .process_type = p->name,
             .wait_timeout_ms = waits ? (int64_t)(p->default_wait_timeout * 1000) : 0,
-            .deadline_action = p->deadline_action ? deadline_action(p->deadline_action) : NULL,
+            .deadline_action = p->deadline_action ? assembly_deadline(p->deadline_action) : NULL,
             .reply_queue = p->reply_queue,
         };
     }
     a->n_settings = c->n_processes;
-    if (is_said(c, "worker.defaults.default-wait-timeout", NULL))
+    if (assembly_is_said(c, "worker.defaults.default-wait-timeout", NULL))
         a->settings[a->n_settings++] =
             (cb_type_setting){ .wait_timeout_ms = (int64_t)(c->default_wait_timeout * 1000) };
 }
 
-static void fill_worker(assembly *a, const config *c)
+static void assembly_fill_worker(assembly *a, const config *c)
 {
     a->worker = (cb_worker_options){
         .url = c->database_url,
@@ -198,14 +212,14 @@ static void fill_worker(assembly *a, const config *c)
         .n_routes = c->n_steps,
         .settings = a->settings,
         .n_settings = a->n_settings,
-        .reply_grace_seconds = exactly(c->reply_grace),
-        .kill_grace_seconds = exactly(c->kill_grace),
-        .unknown_type_grace_seconds = exactly(c->unknown_type_grace),
+        .reply_grace_seconds = assembly_exactly(c->reply_grace),
+        .kill_grace_seconds = assembly_exactly(c->kill_grace),
+        .unknown_type_grace_seconds = assembly_exactly(c->unknown_type_grace),
         .result_limit = (size_t)c->payload_limit,
-        .keep_commands = interval(c->keep_commands, a->keep_commands),
-        .keep_audit = interval(c->keep_audit, a->keep_audit),
-        .keep_archives = interval(c->keep_archives, a->keep_archives),
-        .keep_processes = interval(c->keep_processes, a->keep_processes),
+        .keep_commands = assembly_interval(c->keep_commands, a->keep_commands),
+        .keep_audit = assembly_interval(c->keep_audit, a->keep_audit),
+        .keep_archives = assembly_interval(c->keep_archives, a->keep_archives),
+        .keep_processes = assembly_interval(c->keep_processes, a->keep_processes),
         .event_level = c->log_level,
     };
 }
@@ -215,22 +229,22 @@ bool assembly_init(assembly *a, const config *c, cb_error *e)
     size_t used = 0;
 
     *a = (assembly){ 0 };
-    if (!make_room(a, c, e))
+    if (!assembly_make_room(a, c, e))
         return false;
-    fill_steps(a, c);
-    fill_settings(a, c);
-    fill_worker(a, c);
+    assembly_fill_steps(a, c);
+    assembly_fill_settings(a, c);
+    assembly_fill_worker(a, c);
     for (size_t i = 0; i < c->n_domains; i++) {
         const config_domain *d = &c->domains[i];
         if (!d->enabled)
             continue;
-        if (!add_domain(a, c, d, &a->modules[used], e))
+        if (!assembly_add_domain(a, c, d, &a->modules[used], e))
             return false;
         used += d->n_handlers;
     }
     if (!c->command_handlers && !c->process_execution && !c->reply_processing)
         a->worker.n_domains = 0;
-    return true;
+    return assembly_list_types(a, e);
 }
 
 void assembly_done(assembly *a)
@@ -239,6 +253,7 @@ void assembly_done(assembly *a)
         cb_set_free(a->sets[i]);
     free(a->sets);
     free(a->loaded);
+    free(a->process_types);
     free(a->modules);
     free(a->domains);
     free(a->sends_to);

@@ -11,8 +11,10 @@
 typedef struct {
     cb_worker_options worker; /* points into the rest of this struct and into the configuration */
     cb_set **sets;            /* each file once, however many domains use it */
-    const cb_module **loaded; /* the modules of the same sets, for their routes */
+    const cb_module **loaded; /* the modules of the same sets */
     size_t n_sets;
+    const cb_process_type **process_types; /* of the same sets */
+    size_t n_process_types;
     cb_worker_domain_options *domains;
     const cb_module **modules; /* of all domains, one after another */
     int *fleet_limits;
@@ -25,9 +27,9 @@ typedef struct {
         keep_processes[DURATION_SIZE];
 } assembly;
 
-/* Loads the sets of every enabled domain, of which a checked configuration has at least one. With
- * every feature off that needs a domain none is served, and worker.n_domains is 0. Borrows the configuration;
- * must not move afterwards. assembly_done in any case. */
+/* Loads the sets of every enabled domain, of which a checked configuration has at least one.
+ * With every feature off that needs a domain none is served, and worker.n_domains is 0. Borrows
+ * the configuration; must not move afterwards. assembly_done in any case. */
 bool assembly_init(assembly *a, const config *c, cb_error *e) CB_NODISCARD;
 
 /* Unloads the sets: no worker may use them any more. */

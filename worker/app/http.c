@@ -1,29 +1,33 @@
-/* The HTTP server: libmicrohttpd with one thread that polls, for each port. It never waits for a route: see
- * http_api.c. Small limits, since what comes are probes, scrapes and small requests. libmicrohttpd knows
- * idle connections only, and stops accepting when it is full; who has to go decides http_guard.c. */
+/* The HTTP server: libmicrohttpd with one thread that polls, for each port. It never waits for a
+ * route: see http_request.c. Small limits, since what comes are probes, scrapes and small
+ * requests. libmicrohttpd knows idle connections only, and stops accepting when it is full; who
+ * has to go decides http_guard.c. */
 #include "http.h"
 
+#include <errno.h>
 #include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "api.h"
 #include "fail.h"
-#include "http_api.h"
 #include "http_guard.h"
-#include "http_listen.h"
-#include "http_reply.h"
-#include "http_route.h"
-#include "http_token.h"
+#include "http_request.h"
+#include "thread.h"
 
 #define MOST_CONNECTIONS  256u
+#define BACKLOG           512 /* of those who come all at once */
 #define IDLE_SECONDS      5u
+#define SEND_MS           2000 /* for an answer to be sent, to somebody who may not read it */
 #define CONNECTION_MEMORY ((size_t)8 * 1024)
 #define STACK_BYTES       ((size_t)256 * 1024)
+#define ADDRESS_SIZE      80 /* of "[address]:port" */
 
 /* A port, with connections of its own. */
 typedef struct {
@@ -32,7 +36,7 @@ typedef struct {
     bool has_probes, has_routes;
     struct MHD_Daemon *daemon; /* NULL: not open */
     http_guard *guard;
-    char address[HTTP_ADDRESS_MOST];
+    char address[ADDRESS_SIZE];
 } http_door;
 
 enum {
@@ -43,21 +47,15 @@ enum {
 
 struct http {
     http_door doors[DOORS];
-    http_source asked;     /* the worker's */
-    http_source source;    /* the server's own, which asks that */
-    api *api;              /* or NULL */
-    char *token;           /* or NULL */
-    char *responder_token; /* or NULL */
+    http_source asked;    /* the worker's */
+    http_service service; /* owned; its source is the server's own, which asks that */
     bool is_stopped;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t answered;
     size_t n_calls; /* of routes, until their answer is sent or nobody wants it */
 };
 
-/* For what was answered to be sent, to somebody who may not read it. */
-static const int send_seconds = 2;
-
-static void count_calls(http *h, bool more)
+static void http_count_calls(http *h, bool more)
 {
     pthread_mutex_lock(&h->lock);
     h->n_calls = more ? h->n_calls + 1 : h->n_calls - 1;
@@ -65,30 +63,9 @@ static void count_calls(http *h, bool more)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void answer(const http *h, struct MHD_Connection *connection, const char *path,
-                   const char *method, http_answer *ret)
-{
-    const http_route *route = http_route_find(path);
-
-    if (!route) {
-        http_answer_text(ret, MHD_HTTP_NOT_FOUND, "not found: try /livez, /readyz or /metrics");
-    } else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
-               strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-        http_answer_text(ret, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
-        strcpy(ret->allow, "GET, HEAD");
-    } else if (route->guarded && h->token &&
-               !http_token_matches(h->token,
-                                   MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-                                                               MHD_HTTP_HEADER_AUTHORIZATION))) {
-        http_answer_text(ret, MHD_HTTP_UNAUTHORIZED, "needs Authorization: Bearer <token>");
-    } else {
-        route->answer(&h->source, ret);
-    }
-}
-
 /* ---- what libmicrohttpd calls, on the thread of the port ---- */
 
-static http_guest *guest_of(struct MHD_Connection *connection)
+static http_guest *http_guest_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -96,59 +73,58 @@ static http_guest *guest_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-static enum MHD_Result respond_api(http_door *d, struct MHD_Connection *connection,
-                                   const char *path, const char *method, const char *upload,
-                                   size_t *upload_size, void **state)
+static enum MHD_Result http_respond_api(http_door *d, struct MHD_Connection *connection,
+                                        const char *path, const char *method, const char *upload,
+                                        size_t *upload_size, void **state)
 {
     http *h = d->http;
-    const http_api routes = { h->api, h->token, h->responder_token, &h->source };
     bool is_call = *state != NULL, is_complete = is_call && *upload_size == 0;
 
     /* Before it is handed over: it may be answered before that returns. */
     if (is_complete)
-        http_guard_mark(d->guard, guest_of(connection),
+        http_guard_mark(d->guard, http_guest_of(connection),
                         http_api_is_answered(*state) ? GUEST_READING : GUEST_WAITING);
     enum MHD_Result result =
-        http_api_respond(&routes, connection, path, method, upload, upload_size, state);
+        http_api_respond(&h->service, connection, path, method, upload, upload_size, state);
     if (!is_call && *state)
-        count_calls(h, true);
+        http_count_calls(h, true);
     else if (!is_call)
-        http_guard_mark(d->guard, guest_of(connection), GUEST_READING); /* a refusal */
+        http_guard_mark(d->guard, http_guest_of(connection), GUEST_READING); /* a refusal */
     return result;
 }
 
-static enum MHD_Result respond(void *arg, struct MHD_Connection *connection, const char *path,
-                               const char *method, const char *version, const char *upload,
-                               size_t *upload_size, void **state)
+static enum MHD_Result http_respond(void *arg, struct MHD_Connection *connection, const char *path,
+                                    const char *method, const char *version, const char *upload,
+                                    size_t *upload_size, void **state)
 {
     http_door *d = arg;
-    http_answer a = { 0 };
 
     (void)version;
     if (d->has_routes && !(d->has_probes && http_route_find(path)))
-        return respond_api(d, connection, path, method, upload, upload_size, state);
-    answer(d->http, connection, path, method, &a);
-    http_guard_mark(d->guard, guest_of(connection), GUEST_READING);
-    return http_reply(connection, &a);
+        return http_respond_api(d, connection, path, method, upload, upload_size, state);
+    enum MHD_Result result = http_own_respond(&d->http->service, connection, path, method);
+    http_guard_mark(d->guard, http_guest_of(connection), GUEST_READING);
+    return result;
 }
 
-static void completed(void *arg, struct MHD_Connection *connection, void **state,
-                      enum MHD_RequestTerminationCode how)
+static void http_completed(void *arg, struct MHD_Connection *connection, void **state,
+                           enum MHD_RequestTerminationCode how)
 {
     const http_door *d = arg;
 
     (void)how;
-    http_guard_mark(d->guard, guest_of(connection), GUEST_ASKING); /* the next one, perhaps */
+    http_guard_mark(d->guard, http_guest_of(connection), GUEST_ASKING); /* the next one, perhaps */
     if (!*state)
         return;
     api_call_free(*state);
     *state = NULL;
-    count_calls(d->http, false);
+    http_count_calls(d->http, false);
 }
 
-/* The end is told before the socket is closed, so the guard never shuts down one of somebody else. */
-static void connected(void *arg, struct MHD_Connection *connection, void **guest,
-                      enum MHD_ConnectionNotificationCode what)
+/* The end is told before the socket is closed, so the guard never shuts down one of somebody
+ * else. */
+static void http_connected(void *arg, struct MHD_Connection *connection, void **guest,
+                           enum MHD_ConnectionNotificationCode what)
 {
     const http_door *d = arg;
 
@@ -167,7 +143,7 @@ static void connected(void *arg, struct MHD_Connection *connection, void **guest
 
 /* ---- metrics ---- */
 
-static void write_metrics(const http *h, FILE *out)
+static void http_write_metrics(const http *h, FILE *out)
 {
     http_guard_figures figures[DOORS] = { 0 };
 
@@ -198,7 +174,7 @@ static void write_metrics(const http *h, FILE *out)
     }
 }
 
-static bool is_ready(void *arg, char *reason, size_t size)
+static bool http_is_ready(void *arg, char *reason, size_t size)
 {
     const http *h = arg;
 
@@ -206,7 +182,7 @@ static bool is_ready(void *arg, char *reason, size_t size)
 }
 
 /* Those of the worker, and after them those of the server. */
-static bool metrics(void *arg, char **ret, cb_error *e)
+static bool http_metrics(void *arg, char **ret, cb_error *e)
 {
     const http *h = arg;
     char *first = NULL, *text = NULL;
@@ -217,7 +193,7 @@ static bool metrics(void *arg, char **ret, cb_error *e)
     FILE *out = open_memstream(&text, &size);
     if (out) {
         fputs(first, out);
-        write_metrics(h, out);
+        http_write_metrics(h, out);
         bool written = !ferror(out);
         written = fclose(out) == 0 && written;
         *ret = written ? text : NULL;
@@ -228,35 +204,129 @@ static bool metrics(void *arg, char **ret, cb_error *e)
     return (out && *ret) || fail_memory(e);
 }
 
+/* ---- listening, with errors that say what to do ---- */
+
+typedef struct {
+    const char *key; /* of the configuration, for messages */
+    int number;      /* 0: any that is free */
+} http_port;
+
+/* What is wrong, and another of which setting may help. */
+static const struct {
+    int reason;
+    const char *problem;
+    const char *setting; /* NULL: the port's */
+    const char *remark;
+} listen_hints[] = {
+    { EADDRINUSE, "Another program listens there, perhaps another worker.", NULL,
+      ", or 0 for none" },
+    { EADDRNOTAVAIL, "This machine has no such address.", "http.bind",
+      "; 0.0.0.0 or :: is every address" },
+    { EACCES, "Ports below 1024 need a privilege.", NULL, "" },
+    { EAFNOSUPPORT, "This machine has no such kind of address.", "http.bind", "" },
+};
+
+static bool http_fail_listening(cb_error *e, const char *host, const http_port *port, int reason)
+{
+    char hint[160] = "";
+
+    for (size_t i = 0; i < sizeof listen_hints / sizeof *listen_hints; i++) {
+        if (listen_hints[i].reason == reason)
+            snprintf(hint, sizeof hint, "%s Choose another %s%s.", listen_hints[i].problem,
+                     listen_hints[i].setting ? listen_hints[i].setting : port->key,
+                     listen_hints[i].remark);
+    }
+    return fail_misuse(e, hint, "cannot listen on http.bind '%s', %s %d: %s", host, port->key,
+                       port->number, strerror(reason));
+}
+
+static bool http_name_of(int fd, char address[ADDRESS_SIZE])
+{
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    char host[64], port[8];
+
+    if (getsockname(fd, (struct sockaddr *)&name, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&name, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return false;
+    snprintf(address, ADDRESS_SIZE, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    return true;
+}
+
+static bool http_bind(const struct addrinfo *where, int fd)
+{
+    const int yes = 1, no = 0;
+
+    /* A restart must not wait for connections of the one before. */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+        return false;
+    if (where->ai_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
+        return false;
+    return bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+}
+
+/* Listens on an IPv4 or IPv6 address; "::" takes both. The caller closes *ret. `address` gets
+ * what it really listens on. */
+static bool http_listen(const char *host, const http_port *port, int *ret,
+                        char address[ADDRESS_SIZE], cb_error *e)
+{
+    const struct addrinfo wanted = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                                     .ai_socktype = SOCK_STREAM };
+    struct addrinfo *where = NULL;
+    char service[16];
+
+    snprintf(service, sizeof service, "%d", port->number);
+    if (!*host || getaddrinfo(host, service, &wanted, &where) != 0)
+        return fail_misuse(
+            e,
+            "Give an IPv4 or IPv6 address: 127.0.0.1 or ::1 for this machine, 0.0.0.0 or "
+            ":: for everybody.",
+            "invalid address '%.100s' in http.bind", host);
+    int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool fine = fd >= 0 && http_bind(where, fd) && http_name_of(fd, address);
+    int reason = errno;
+    freeaddrinfo(where);
+    if (!fine) {
+        if (fd >= 0)
+            close(fd);
+        return http_fail_listening(e, host, port, reason);
+    }
+    *ret = fd;
+    return true;
+}
+
 /* ---- start and end ---- */
 
 /* A path with %00 stays as it is: unescaped it would end there, and be another. */
-static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
+static size_t http_unescape(void *arg, struct MHD_Connection *connection, char *text)
 {
     (void)arg;
     (void)connection;
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
-/* Adopts the socket: it is closed with the server, or here. Twice the connections, for those that the
- * guard has sent away are still there until they are closed. */
-static bool start_adopt(http_door *d, int fd, cb_error *e)
+/* Adopts the socket: it is closed with the server, or here. Twice the connections, for those
+ * that the guard has sent away are still there until they are closed. */
+static bool http_start_adopt(http_door *d, int fd, cb_error *e)
 {
     d->daemon = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        respond, d, MHD_OPTION_NOTIFY_COMPLETED, completed, d, MHD_OPTION_NOTIFY_CONNECTION,
-        connected, d, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        2 * MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE,
-        STACK_BYTES, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_END);
+        http_respond, d, MHD_OPTION_NOTIFY_COMPLETED, http_completed, d,
+        MHD_OPTION_NOTIFY_CONNECTION, http_connected, d, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, 2 * MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_UNESCAPE_CALLBACK, http_unescape, NULL, MHD_OPTION_END);
     if (d->daemon)
         return true;
     close(fd);
     return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: out of threads or memory");
 }
 
-static bool open_door(http_door *d, const http_options *options, const http_port *port, cb_error *e)
+static bool http_open_door(http_door *d, const http_options *options, const http_port *port,
+                           cb_error *e)
 {
     const http_guard_options guard = { .most = MOST_CONNECTIONS,
                                        .seconds = options->request_seconds,
@@ -265,17 +335,7 @@ static bool open_door(http_door *d, const http_options *options, const http_port
     int fd = -1;
 
     return http_guard_open(&guard, &d->guard, e) &&
-           http_listen(options->bind, port, &fd, d->address, e) && start_adopt(d, fd, e);
-}
-
-static void open_condition(pthread_cond_t *cond)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+           http_listen(options->bind, port, &fd, d->address, e) && http_start_adopt(d, fd, e);
 }
 
 bool http_open(const http_options *options, http **ret, cb_error *e)
@@ -290,24 +350,24 @@ bool http_open(const http_options *options, http **ret, cb_error *e)
         return fail_memory(e);
     }
     pthread_mutex_init(&raw->lock, NULL);
-    open_condition(&raw->answered);
+    condition_init(&raw->answered);
     OWNED(http) h = raw;
-    h->api = options->api;
+    h->service.api = options->api;
     h->asked = options->source;
-    h->source = (http_source){ is_ready, metrics, h };
+    h->service.source = (http_source){ http_is_ready, http_metrics, h };
     if (options->token_file &&
-        !http_token_read("http.token-file", options->token_file, &h->token, e))
+        !http_token_read("http.token-file", options->token_file, &h->service.token, e))
         return false;
     if (options->responder_token_file &&
         !http_token_read("http.responder-token-file", options->responder_token_file,
-                         &h->responder_token, e))
+                         &h->service.responder_token, e))
         return false;
     h->doors[DOOR_MAIN] = (http_door){
-        .http = h, .name = "http", .has_probes = true, .has_routes = h->api && !split
+        .http = h, .name = "http", .has_probes = true, .has_routes = h->service.api && !split
     };
     h->doors[DOOR_API] = (http_door){ .http = h, .name = "api", .has_routes = true };
-    if (!open_door(&h->doors[DOOR_MAIN], options, &port, e) ||
-        (split && !open_door(&h->doors[DOOR_API], options, &api_port, e)))
+    if (!http_open_door(&h->doors[DOOR_MAIN], options, &port, e) ||
+        (split && !http_open_door(&h->doors[DOOR_API], options, &api_port, e)))
         return false;
     *ret = http_take(&h);
     return true;
@@ -326,21 +386,7 @@ const char *http_api_address(const http *h)
 void http_hurry(http *h, double seconds)
 {
     if (h)
-        api_hurry(h->api, seconds);
-}
-
-/* The server's thread sends what was answered; stopping it would cut that off. */
-static void wait_for_answers(http *h)
-{
-    struct timespec until;
-    int error = 0;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += send_seconds;
-    pthread_mutex_lock(&h->lock);
-    while (h->n_calls > 0 && error == 0)
-        error = pthread_cond_timedwait(&h->answered, &h->lock, &until);
-    pthread_mutex_unlock(&h->lock);
+        api_hurry(h->service.api, seconds);
 }
 
 void http_stop(http *h, double seconds)
@@ -353,8 +399,14 @@ void http_stop(http *h, double seconds)
             close(MHD_quiesce_daemon(h->doors[i].daemon));
     }
     http_hurry(h, seconds);
-    api_stop(h->api); /* nothing is suspended any more */
-    wait_for_answers(h);
+    api_stop(h->service.api); /* nothing is suspended any more */
+    /* The server's thread sends what was answered; stopping it would cut that off. */
+    int64_t until_ms = monotonic_ms() + SEND_MS;
+    bool has_time = true;
+    pthread_mutex_lock(&h->lock);
+    while (h->n_calls > 0 && has_time)
+        has_time = condition_wait(&h->answered, &h->lock, until_ms);
+    pthread_mutex_unlock(&h->lock);
 }
 
 void http_free(http *h)
@@ -367,10 +419,10 @@ void http_free(http *h)
             MHD_stop_daemon(h->doors[i].daemon);
         http_guard_free(h->doors[i].guard);
     }
-    api_free(h->api);
+    api_free(h->service.api);
     pthread_cond_destroy(&h->answered);
     pthread_mutex_destroy(&h->lock);
-    free(h->token);
-    free(h->responder_token);
+    free(h->service.token);
+    free(h->service.responder_token);
     free(h);
 }

@@ -1,5 +1,5 @@
-/* Health and metrics over HTTP, on one thread of its own, and the routes of handler sets, on others; on one
- * port, or each on their own. */
+/* Health and metrics over HTTP, on one thread of its own, and the routes of handler sets, on
+ * others; on one port, or each on their own. */
 #ifndef APP_HTTP_H
 #define APP_HTTP_H
 
@@ -12,9 +12,9 @@
 /* Whom the routes ask. Called on the thread of the server, while others work. */
 typedef struct {
     bool (*is_ready)(void *arg, char *reason, size_t size);
-    bool (*metrics)(void *arg, char **ret,
-                    cb_error *e); /* the caller frees *ret; the server adds its own */
-    void *arg;                    /* borrowed */
+    /* The caller frees *ret; the server adds its own. */
+    bool (*metrics)(void *arg, char **ret, cb_error *e);
+    void *arg; /* borrowed */
 } http_source;
 
 struct api;
@@ -23,8 +23,8 @@ struct api;
 typedef struct {
     const char *bind; /* an IPv4 or IPv6 address */
     int port;         /* 0: any that is free */
-    const char *
-        token_file; /* who reads /metrics or asks a route must know what it holds; NULL: anybody may */
+    /* Who reads /metrics or asks a route must know what it holds; NULL: anybody may. */
+    const char *token_file;
     /* Who answers processes must know what this one holds instead; NULL: nobody may. */
     const char *responder_token_file;
     http_source source;
@@ -38,15 +38,16 @@ typedef struct {
 
 typedef struct http http;
 
-/* Listens and answers from then on; options->api is adopted even when it fails. CB_MISUSE for an address that is none or not ours, a port in use
- * and a token that cannot be read. */
+/* Listens and answers from then on; options->api is adopted even when it fails. CB_MISUSE for an
+ * address that is none or not ours, a port in use and a token that cannot be read. */
 bool http_open(const http_options *options, http **ret, cb_error *e) CB_NODISCARD;
 /* "127.0.0.1:9464" or "[::1]:9464". Borrowed. */
 const char *http_address(const http *h);
 /* Of the routes, when they have a port of their own; else NULL. */
 const char *http_api_address(const http *h);
-/* Takes no more and waits for routes that run, whom the database keeps waiting for at most so many seconds; then until
- * everybody has got their answer. Probes of old connections are still answered. NULL is fine. */
+/* Takes no more and waits for routes that run, whom the database keeps waiting for at most so
+ * many seconds; then until everybody has got their answer. Probes of old connections are still
+ * answered. NULL is fine. */
 void http_stop(http *h, double seconds);
 /* What http_stop waits for is to wait no more than that. From any thread. NULL is fine. */
 void http_hurry(http *h, double seconds);

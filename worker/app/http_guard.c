@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "fail.h"
+#include "thread.h"
 
 enum {
     SHARE = 4,             /* an address with more than a quarter of the room gives first */
@@ -51,19 +51,11 @@ struct http_guard {
     bool stopping;
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- addresses ---- */
 
-/* An IPv4 address, or the network of an IPv6 one: whoever has one address of those has all. (Networks below
- * 2^32 are not given to anybody.) */
-static uint64_t network_of(const struct sockaddr *address)
+/* An IPv4 address, or the network of an IPv6 one: whoever has one address of those has all.
+ * (Networks below 2^32 are not given to anybody.) */
+static uint64_t guard_network_of(const struct sockaddr *address)
 {
     uint64_t network = 0;
 
@@ -79,7 +71,7 @@ static uint64_t network_of(const struct sockaddr *address)
 }
 
 /* Where a network is counted, or may be. */
-static network_count *count_of(const http_guard *g, uint64_t network)
+static network_count *guard_count_of(const http_guard *g, uint64_t network)
 {
     size_t room = 4 * g->options.most;
     uint64_t hash = (network ^ g->seed) * 0x9E3779B97F4A7C15u;
@@ -90,19 +82,19 @@ static network_count *count_of(const http_guard *g, uint64_t network)
     return &g->counts[at];
 }
 
-static bool stays(const http_guest *guest)
+static bool guest_stays(const http_guest *guest)
 {
     return guest->fd >= 0 && !guest->is_leaving;
 }
 
 /* How many each holds. The lock is held. */
-static void count_networks(http_guard *g)
+static void guard_count_networks(http_guard *g)
 {
     memset(g->counts, 0, 4 * g->options.most * sizeof *g->counts);
     for (size_t i = 0; i < 2 * g->options.most; i++) {
-        if (!stays(&g->guests[i]))
+        if (!guest_stays(&g->guests[i]))
             continue;
-        network_count *count = count_of(g, g->guests[i].network);
+        network_count *count = guard_count_of(g, g->guests[i].network);
         count->network = g->guests[i].network;
         count->held++;
     }
@@ -111,47 +103,48 @@ static void count_networks(http_guard *g)
 /* ---- who has to go ---- */
 
 /* The lock is held. */
-static void send_away(http_guard *g, http_guest *guest)
+static void guard_send_away(http_guard *g, http_guest *guest)
 {
     shutdown(guest->fd, SHUT_RDWR);
     guest->is_leaving = true;
     g->n_staying--;
 }
 
-static bool can_go(const http_guest *guest)
+static bool guest_can_go(const http_guest *guest)
 {
-    return stays(guest) && guest->state != GUEST_WAITING;
+    return guest_stays(guest) && guest->state != GUEST_WAITING;
 }
 
 /* What its address holds, if that is more than its share. */
-static unsigned excess_of(const http_guard *g, const http_guest *guest)
+static unsigned guard_excess_of(const http_guard *g, const http_guest *guest)
 {
-    unsigned held = count_of(g, guest->network)->held;
+    unsigned held = guard_count_of(g, guest->network)->held;
 
     return held > g->options.most / SHARE ? held : 0;
 }
 
 /* Whether `a` goes before `b`. */
-static bool goes_before(const http_guard *g, const http_guest *a, const http_guest *b)
+static bool guard_goes_before(const http_guard *g, const http_guest *a, const http_guest *b)
 {
-    unsigned a_excess = excess_of(g, a), b_excess = excess_of(g, b);
+    unsigned a_excess = guard_excess_of(g, a), b_excess = guard_excess_of(g, b);
 
     return a_excess != b_excess ? a_excess > b_excess : a->since_ms < b->since_ms;
 }
 
 /* Everybody else is asked before the one who has just come in. */
-static void make_room(http_guard *g, const http_guest *newest)
+static void guard_make_room(http_guard *g, const http_guest *newest)
 {
     http_guest *first = NULL;
 
-    count_networks(g);
+    guard_count_networks(g);
     for (size_t i = 0; i < 2 * g->options.most; i++) {
         http_guest *guest = &g->guests[i];
-        if (guest != newest && can_go(guest) && (!first || goes_before(g, guest, first)))
+        if (guest != newest && guest_can_go(guest) &&
+            (!first || guard_goes_before(g, guest, first)))
             first = guest;
     }
     if (first) {
-        send_away(g, first);
+        guard_send_away(g, first);
         g->crowded++;
     }
 }
@@ -159,17 +152,17 @@ static void make_room(http_guard *g, const http_guest *newest)
 /* ---- the thread ---- */
 
 /* Sends away whose time is over. Gives when the next one's is. */
-static int64_t end_overdue(http_guard *g)
+static int64_t guard_end_overdue(http_guard *g)
 {
-    int64_t now = now_ms(), next = INT64_MAX;
+    int64_t now = monotonic_ms(), next = INT64_MAX;
 
     for (size_t i = 0; i < 2 * g->options.most; i++) {
         http_guest *guest = &g->guests[i];
-        if (!can_go(guest))
+        if (!guest_can_go(guest))
             continue;
         int64_t due = guest->since_ms + g->most_ms;
         if (due <= now) {
-            send_away(g, guest);
+            guard_send_away(g, guest);
             g->slow++;
         } else if (due < next) {
             next = due;
@@ -179,14 +172,14 @@ static int64_t end_overdue(http_guard *g)
 }
 
 /* Tells how many had to go since it was told before. The lock is held, and given back meanwhile. */
-static void tell(http_guard *g)
+static void guard_tell(http_guard *g)
 {
     uint64_t slow = g->slow, crowded = g->crowded;
     uint64_t gone = slow + crowded - g->told;
     char what[200];
 
     g->told = slow + crowded;
-    g->tell_ms = now_ms() + TELL_AGAIN_MS;
+    g->tell_ms = monotonic_ms() + TELL_AGAIN_MS;
     if (!g->options.on_event)
         return;
     pthread_mutex_unlock(&g->lock);
@@ -203,34 +196,29 @@ static void tell(http_guard *g)
     pthread_mutex_lock(&g->lock);
 }
 
-static void *watch(void *arg)
+static void *guard_watch(void *arg)
 {
     http_guard *g = arg;
 
     pthread_mutex_lock(&g->lock);
     while (!g->stopping) {
-        g->wake_ms = end_overdue(g);
+        g->wake_ms = guard_end_overdue(g);
         if (g->slow + g->crowded > g->told) {
-            if (now_ms() >= g->tell_ms) {
-                tell(g);
+            if (monotonic_ms() >= g->tell_ms) {
+                guard_tell(g);
                 continue;
             }
             if (g->tell_ms < g->wake_ms)
                 g->wake_ms = g->tell_ms;
         }
-        struct timespec until = { .tv_sec = (time_t)(g->wake_ms / 1000),
-                                  .tv_nsec = (long)(g->wake_ms % 1000) * 1000000 };
-        if (g->wake_ms == INT64_MAX)
-            pthread_cond_wait(&g->changed, &g->lock);
-        else
-            pthread_cond_timedwait(&g->changed, &g->lock, &until);
+        condition_wait(&g->changed, &g->lock, g->wake_ms);
     }
     pthread_mutex_unlock(&g->lock);
     return NULL;
 }
 
 /* The lock is held. */
-static void wake_by(http_guard *g, int64_t ms)
+static void guard_wake_by(http_guard *g, int64_t ms)
 {
     if (ms < g->wake_ms) {
         g->wake_ms = ms;
@@ -242,19 +230,19 @@ static void wake_by(http_guard *g, int64_t ms)
 
 http_guest *http_guard_enter(http_guard *g, int fd, const struct sockaddr *address)
 {
-    int64_t now = now_ms();
+    int64_t now = monotonic_ms();
 
     pthread_mutex_lock(&g->lock);
     http_guest *guest = g->free_guests;
     if (guest) {
         g->free_guests = guest->next_free;
-        *guest = (http_guest){ .fd = fd, .network = network_of(address), .since_ms = now };
+        *guest = (http_guest){ .fd = fd, .network = guard_network_of(address), .since_ms = now };
         g->n_staying++;
-        wake_by(g, now + g->most_ms);
+        guard_wake_by(g, now + g->most_ms);
     }
     if (guest && g->n_staying > g->options.most) {
-        make_room(g, guest);
-        wake_by(g, g->tell_ms);
+        guard_make_room(g, guest);
+        guard_wake_by(g, g->tell_ms);
     }
     pthread_mutex_unlock(&g->lock);
     return guest;
@@ -278,9 +266,9 @@ void http_guard_mark(http_guard *g, http_guest *guest, guest_state state)
         return;
     pthread_mutex_lock(&g->lock);
     guest->state = state;
-    guest->since_ms = now_ms();
+    guest->since_ms = monotonic_ms();
     if (state != GUEST_WAITING)
-        wake_by(g, guest->since_ms + g->most_ms);
+        guard_wake_by(g, guest->since_ms + g->most_ms);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -294,21 +282,9 @@ http_guard_figures http_guard_count(http_guard *g)
 
 /* ---- start and end ---- */
 
-static bool start_thread(http_guard *g)
-{
-    pthread_attr_t attributes;
-
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    g->is_started = pthread_create(&g->thread, &attributes, watch, g) == 0;
-    pthread_attr_destroy(&attributes);
-    return g->is_started;
-}
-
 bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_error *e)
 {
     http_guard *raw = calloc(1, sizeof *raw);
-    pthread_condattr_t monotonic;
 
     if (!raw)
         return fail_memory(e);
@@ -316,12 +292,9 @@ bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_err
     raw->most_ms = (int64_t)(options->seconds * 1000);
     raw->wake_ms = INT64_MAX;
     if (getrandom(&raw->seed, sizeof raw->seed, GRND_NONBLOCK) < 0)
-        raw->seed = (uint64_t)now_ms();
+        raw->seed = (uint64_t)monotonic_ms();
     pthread_mutex_init(&raw->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&raw->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&raw->changed);
     OWNED(http_guard) g = raw;
     g->guests = calloc(2 * options->most, sizeof *g->guests);
     g->counts = calloc(4 * options->most, sizeof *g->counts);
@@ -329,7 +302,8 @@ bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_err
         g->guests[i] = (http_guest){ .fd = -1, .next_free = g->free_guests };
         g->free_guests = &g->guests[i];
     }
-    if (!g->guests || !g->counts || !start_thread(g))
+    g->is_started = g->guests && g->counts && thread_start(&g->thread, STACK_BYTES, guard_watch, g);
+    if (!g->is_started)
         return cb_fail(e, CB_MEMORY, "cannot start the HTTP server: out of threads or memory");
     *ret = http_guard_take(&g);
     return true;

@@ -1,7 +1,7 @@
 /* Who is connected, and who has to go. Somebody new is always let in: when there is no room, the
- * connection that has kept us waiting longest makes some, and before all others that of an address which
- * holds more than a quarter of the room. Nobody takes for ever with a request either, or with reading an
- * answer, however busy they look. */
+ * connection that has kept us waiting longest makes some, and before all others that of an
+ * address which holds more than a quarter of the room. Nobody takes for ever with a request
+ * either, or with reading an answer, however busy they look. */
 #ifndef APP_HTTP_GUARD_H
 #define APP_HTTP_GUARD_H
 
@@ -42,8 +42,9 @@ bool http_guard_open(const http_guard_options *options, http_guard **ret, cb_err
 void http_guard_free(http_guard *g);
 DEFINE_OWNED(http_guard, http_guard_free)
 
-/* A connection, from when it is accepted until before its socket is closed. Who has to go has the socket
- * shut down; closing it stays the server's. NULL when there are twice as many as there should be. */
+/* A connection, from when it is accepted until before its socket is closed. Who has to go has
+ * the socket shut down; closing it stays the server's. NULL when there are twice as many as
+ * there should be. */
 http_guest *http_guard_enter(http_guard *g, int fd, const struct sockaddr *address);
 void http_guard_leave(http_guard *g, http_guest *guest);
 

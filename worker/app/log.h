@@ -10,6 +10,10 @@ typedef enum {
     LOG_JSON,
 } log_format;
 
+/* The longest line. PIPE_BUF of Linux: one write of this much to a pipe is never mixed with
+ * another's. */
+#define LOG_LINE_MOST 4096
+
 typedef struct {
     int fd;
     cb_level level; /* the least that is written */

@@ -7,7 +7,7 @@
 
 #define AT(field) offsetof(options, field)
 
-static const arg_spec known[] = {
+const arg_spec options_table[] = {
     { "profile", ARG_TEXT, AT(profiles), "P[,P]",
       .help = "settings of these profiles, later ones win [COMMANDBUS_PROFILE]",
       .may_be_empty = true },
@@ -50,7 +50,7 @@ static bool check(const options *o, cb_error *e)
 
 bool options_parse(int argc, char **argv, options *ret, cb_error *e)
 {
-    arg_target target = { .specs = known, .into = ret };
+    arg_target target = { .specs = options_table, .into = ret };
     cb_error why = { 0 };
 
     *ret = (options){ 0 };
@@ -68,30 +68,43 @@ bool options_parse(int argc, char **argv, options *ret, cb_error *e)
 
 void options_done(options *o)
 {
-    args_done(&(arg_target){ .specs = known, .into = o });
+    args_done(&(arg_target){ .specs = options_table, .into = o });
     *o = (options){ 0 };
 }
 
+const char options_about[] =
+    "Claims commands and processes of its domains, runs them, settles what they come to.\n";
+const char options_environment[] =
+    "Each setting also has a name in the environment: http.port is COMMANDBUS_HTTP_PORT.\n";
+const char options_passwords[] =
+    "Others can see a command line: keep passwords in the environment or ~/.pgpass.\n";
+const char options_signals[] =
+    "SIGTERM, SIGINT and SIGHUP drain: no more claims, what runs is finished, at most\n"
+    "worker.shutdown-timeout; a second one stops now. (Under nohup SIGHUP is ignored.)\n";
+const char options_examples[] =
+    "  commandbus-worker --profile ratelimited-worker --set domains.fx.concurrent-messages=4\n"
+    "  commandbus-worker --profile payments-worker --replay --all-running\n";
+const arg_exit options_exits[] = {
+    { "0", "drained" },
+    { "1", "ended before everything was settled" },
+    { "2", "configuration" },
+    { "3", "no database, or not one to work on" },
+    { "4", "a handler did not return" },
+    { 0 },
+};
+const arg_exit options_replay_exits[] = {
+    { "0", "nothing would diverge" },
+    { "1", "something would" },
+    { "2 and 3", "as above" },
+    { 0 },
+};
+
 void options_help(FILE *out)
 {
-    fputs("usage: commandbus-worker [options]\n\n"
-          "Claims commands and processes of its domains, runs them, settles what they come to.\n\n",
-          out);
-    args_help(out, known);
-    fputs(
-        "\n"
-        "Each setting also has a name in the environment: http.port is COMMANDBUS_HTTP_PORT.\n"
-        "Others can see a command line: keep passwords in the environment or ~/.pgpass.\n"
-        "\n"
-        "SIGTERM, SIGINT and SIGHUP drain: no more claims, what runs is finished, at most\n"
-        "worker.shutdown-timeout; a second one stops now. (Under nohup SIGHUP is ignored.)\n"
-        "\n"
-        "exit codes: 0 drained · 1 ended before everything was settled · 2 configuration ·\n"
-        "  3 no database, or not one to work on · 4 a handler did not return\n"
-        "  of --replay: 0 nothing would diverge · 1 something would · 2 and 3 as above\n"
-        "\n"
-        "examples:\n"
-        "  commandbus-worker --profile ratelimited-worker --set domains.fx.concurrent-messages=4\n"
-        "  commandbus-worker --profile payments-worker --replay --all-running\n",
-        out);
+    fprintf(out, "usage: commandbus-worker [options]\n\n%s\n", options_about);
+    args_help(out, options_table);
+    fprintf(out, "\n%s%s\n%s\n", options_environment, options_passwords, options_signals);
+    args_help_exits(out, "exit codes", options_exits);
+    args_help_exits(out, "  of --replay", options_replay_exits);
+    fprintf(out, "\nexamples:\n%s", options_examples);
 }

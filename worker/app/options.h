@@ -23,4 +23,10 @@ void options_done(options *o);
 
 void options_help(FILE *out);
 
+/* What the manual page says too. */
+extern const arg_spec options_table[];
+extern const arg_exit options_exits[], options_replay_exits[];
+extern const char options_about[], options_environment[], options_passwords[], options_signals[],
+    options_examples[];
+
 #endif

@@ -1,58 +1,137 @@
-/* Comparing code with the processes that are there, before it is rolled out. */
-#include "replay.h"
-
+/* --replay: comparing code with the processes that are there, before it is rolled out. */
+#include <commandbus/process_row.h>
 #include <commandbus/run.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <json-c/json.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "app.h"
 #include "assembly.h"
 #include "fail.h"
 #include "nearest.h"
-#include "replay_report.h"
+#include "thread.h"
 
 enum {
     PAGE = 500
 };
 
+/* ---- what is told: a line for each finding as it is made, a summary at the end ---- */
+
+typedef struct {
+    bool json;
+    bool progress; /* stderr is a terminal */
+    int64_t began_ms, shown_ms;
+    int64_t checked, diverged;
+    int64_t unknown;   /* skipped: their type is not in this program */
+    int64_t newer;     /* skipped: written by newer code, which this program leaves alone */
+    int64_t too_large; /* skipped: no run loads them; they are parked */
+} replay_report;
+
+static const int64_t patience_ms = 2000, between_ms = 500;
+static const char json_begin[] = "{\"diverged\":[";
+
+static void report_init(replay_report *r, bool json)
+{
+    *r = (replay_report){ .json = json,
+                          .progress = isatty(STDERR_FILENO) == 1,
+                          .began_ms = monotonic_ms() };
+}
+
+/* Takes the progress away, so that something else can be said. */
+static void report_clear(replay_report *r)
+{
+    if (r->shown_ms > 0)
+        fputs("\r\033[K", stderr);
+    r->shown_ms = 0;
+}
+
+static void report_json(const cb_process_row *row, const char *why, bool first)
+{
+    json_object *o = json_object_new_object();
+
+    json_object_object_add(o, "process_id", json_object_new_string(row->process_id.text));
+    json_object_object_add(o, "process_type", json_object_new_string(row->process_type));
+    json_object_object_add(o, "version", json_object_new_int(row->version));
+    json_object_object_add(o, "status", json_object_new_string(row->status));
+    json_object_object_add(o, "why", json_object_new_string(why));
+    printf(
+        "%s\n%s", first ? json_begin : ",",
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(o);
+}
+
+/* One line, whatever the names of steps are made of. */
+static void report_line(const cb_process_row *row, const char *why)
+{
+    printf("%s  %s  version %d  ", row->process_id.text, row->process_type, row->version);
+    for (; *why; why++)
+        putchar(iscntrl((unsigned char)*why) ? ' ' : *why);
+    putchar('\n');
+}
+
+/* This process would not go on. */
+static void report_finding(replay_report *r, const cb_process_row *row, const char *why)
+{
+    report_clear(r);
+    if (r->json)
+        report_json(row, why, r->diverged == 0);
+    else
+        report_line(row, why);
+    r->diverged++;
+}
+
+/* Another process is done with: on a terminal, says now and then how far it is. */
+static void report_progress(replay_report *r)
+{
+    int64_t now = r->progress ? monotonic_ms() : 0;
+
+    if (!r->progress || now - r->began_ms < patience_ms || now - r->shown_ms < between_ms)
+        return;
+    fprintf(stderr, "\r\033[K%" PRId64 " checked, %" PRId64 " would diverge …", r->checked,
+            r->diverged);
+    r->shown_ms = now;
+}
+
+static void report_end(replay_report *r)
+{
+    report_clear(r);
+    if (r->json) {
+        printf("%s],\"checked\":%" PRId64 ",\"skipped\":{\"unknown_type\":%" PRId64
+               ",\"newer_version\":%" PRId64 ",\"too_large\":%" PRId64 "}}\n",
+               r->diverged ? "\n" : json_begin, r->checked, r->unknown, r->newer, r->too_large);
+        return;
+    }
+    printf("%" PRId64 " checked, %" PRId64 " would diverge, %" PRId64 " skipped", r->checked,
+           r->diverged, r->unknown + r->newer + r->too_large);
+    if (r->unknown + r->newer + r->too_large > 0)
+        printf(" (%" PRId64 " of types that are not in this program, %" PRId64
+               " written by newer code",
+               r->unknown, r->newer);
+    if (r->too_large > 0)
+        printf(", %" PRId64 " too large for any run", r->too_large);
+    if (r->unknown + r->newer + r->too_large > 0)
+        putchar(')');
+    putchar('\n');
+}
+
+/* ---- what this program has ---- */
+
 typedef struct {
     const replay_request *request;
     assembly parts;
-    const cb_process_type **listed;
     cb_process_types *types;
     cb_run *run;
     cb_db *db;
     replay_report report;
 } replaying;
 
-/* ---- what this program has ---- */
-
-static bool open_types(replaying *r, cb_error *e)
-{
-    size_t room = 1, n = 0;
-
-    for (size_t i = 0; i < r->parts.n_sets; i++)
-        room += cb_set_module(r->parts.sets[i])->n_processes;
-    r->listed = calloc(room, sizeof *r->listed);
-    if (!r->listed)
-        return fail_memory(e);
-    for (size_t i = 0; i < r->parts.n_sets; i++) {
-        const cb_module *set = cb_set_module(r->parts.sets[i]);
-        for (size_t k = 0; k < set->n_processes; k++)
-            r->listed[n++] = set->processes[k];
-    }
-    /* Nothing to compare with is no reason to say that all is well. */
-    if (n == 0)
-        return fail_misuse(e, "Set domains.<d>.handlers, or --profile, as the workers have it.",
-                           "no handler set of this configuration has a process type");
-    const cb_worker_options *w = &r->parts.worker;
-    return cb_process_types_open(r->listed, n, w->routes, w->n_routes, w->settings, w->n_settings,
-                                 &r->types, e);
-}
-
 /* NULL: it has none of that name. */
-static const cb_process_kind *find_kind(const replaying *r, const char *process_type)
+static const cb_process_kind *replay_find_kind(const replaying *r, const char *process_type)
 {
     const cb_process_kind *kinds = cb_process_types_kinds(r->types);
 
@@ -63,13 +142,13 @@ static const cb_process_kind *find_kind(const replaying *r, const char *process_
     return NULL;
 }
 
-static bool check_type(const replaying *r, cb_error *e)
+static bool replay_check_type(const replaying *r, cb_error *e)
 {
     const char *type = r->request->process_type;
     nearest_word nearest = { .word = type, .length = type ? strlen(type) : 0 };
     char hint[200] = "";
 
-    if (!type || find_kind(r, type))
+    if (!type || replay_find_kind(r, type))
         return true;
     for (size_t i = 0; i < cb_process_types_count(r->types); i++)
         nearest_offer(&nearest, cb_process_types_kinds(r->types)[i].process_type);
@@ -78,16 +157,25 @@ static bool check_type(const replaying *r, cb_error *e)
     return fail_misuse(e, hint, "this program has no process type '%.100s'", type);
 }
 
-static bool start(replaying *r, const config *c, cb_error *e)
+static bool replay_start(replaying *r, const config *c, cb_error *e)
 {
-    return assembly_init(&r->parts, c, e) && open_types(r, e) && check_type(r, e) &&
-           cb_run_open(r->types, &r->run, e) && cb_db_open(c->database_url, &r->db, e) &&
-           cb_db_check_schema(r->db, e);
+    const assembly *parts = &r->parts;
+
+    if (!assembly_init(&r->parts, c, e))
+        return false;
+    /* Nothing to compare with is no reason to say that all is well. */
+    if (parts->n_process_types == 0)
+        return fail_misuse(e, "Set domains.<d>.handlers, or --profile, as the workers have it.",
+                           "no handler set of this configuration has a process type");
+    return cb_process_types_open(parts->process_types, parts->n_process_types, parts->routes,
+                                 c->n_steps, parts->settings, parts->n_settings, &r->types, e) &&
+           replay_check_type(r, e) && cb_run_open(r->types, &r->run, e) &&
+           cb_db_open(c->database_url, &r->db, e) && cb_db_check_schema(r->db, e);
 }
 
 /* ---- comparing ---- */
 
-static bool is_over(const char *status)
+static bool replay_is_over(const char *status)
 {
     static const char *const ends[] = { "COMPLETED", "CANCELED", "COMPENSATED", "FAILED" };
 
@@ -98,9 +186,9 @@ static bool is_over(const char *status)
     return false;
 }
 
-static bool compare(replaying *r, const cb_process_row *row, cb_error *e)
+static bool replay_compare(replaying *r, const cb_process_row *row, cb_error *e)
 {
-    const cb_process_kind *kind = find_kind(r, row->process_type);
+    const cb_process_kind *kind = replay_find_kind(r, row->process_type);
 
     if (!kind) {
         r->report.unknown++;
@@ -124,7 +212,8 @@ static bool replay_one(replaying *r, cb_error *e)
     OWNED(cb_process_claim) read = NULL;
     const char *id = r->request->process_id;
 
-    if (!cb_process_read(r->db, id, &read, e) || !compare(r, cb_process_claim_at(read, 0), e))
+    if (!cb_process_read(r->db, id, &read, e) ||
+        !replay_compare(r, cb_process_claim_at(read, 0), e))
         return false;
     /* Who asks about one process wants an answer. */
     const cb_process_row *row = cb_process_claim_at(read, 0);
@@ -152,7 +241,7 @@ static bool replay_listed(replaying *r, const char *id, cb_error *e)
     if (!cb_process_read(r->db, id, &read, e))
         return e->code == CB_PROCESS_NOT_FOUND;
     const cb_process_row *row = cb_process_claim_at(read, 0);
-    bool fine = is_over(row->status) || compare(r, row, e);
+    bool fine = replay_is_over(row->status) || replay_compare(r, row, e);
     report_progress(&r->report);
     return fine;
 }
@@ -178,21 +267,12 @@ static bool replay_running(replaying *r, cb_error *e)
 
 /* ---- all of it ---- */
 
-static void done(replaying *r)
+static void replay_done(replaying *r)
 {
     cb_db_free(r->db);
     cb_run_free(r->run);
     cb_process_types_free(r->types);
-    free(r->listed);
     assembly_done(&r->parts);
-}
-
-static bool go(replaying *r, const config *c, cb_error *e)
-{
-    if (!start(r, c, e) || !(r->request->process_id ? replay_one(r, e) : replay_running(r, e)))
-        return false;
-    report_end(&r->report);
-    return true;
 }
 
 ended replay(const config *c, const replay_request *request, const signals *s)
@@ -204,7 +284,9 @@ ended replay(const config *c, const replay_request *request, const signals *s)
     /* There is nothing to drain: a signal may end it where it is. */
     pthread_sigmask(SIG_UNBLOCK, &s->ending, NULL);
     report_init(&r.report, request->json);
-    if (go(&r, c, &e)) {
+    if (replay_start(&r, c, &e) &&
+        (request->process_id ? replay_one(&r, &e) : replay_running(&r, &e))) {
+        report_end(&r.report);
         how = r.report.diverged ? ENDED_DIVERGED : ENDED_CLEAN;
     } else {
         report_clear(&r.report);
@@ -212,6 +294,6 @@ ended replay(const config *c, const replay_request *request, const signals *s)
         if (e.code == CB_PROCESS_NOT_FOUND)
             how = ENDED_CONFIGURATION;
     }
-    done(&r);
+    replay_done(&r);
     return how;
 }

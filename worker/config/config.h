@@ -1,5 +1,6 @@
-/* The effective configuration of one instance: files, profiles, environment, --set, in that order, later
- * wins. Every key is a line of the table in keys.c; this struct is where their values go. */
+/* The effective configuration of one instance: files, profiles, environment, --set, in that
+ * order, later wins. Every key is a line of the table in keys.c; this struct is where their
+ * values go. */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 
@@ -32,7 +33,7 @@ typedef struct {
     size_t n_handlers;
 } config_domain;
 
-/* command-steps.<name>.*; what nobody said is the code's: config_is_said tells. */
+/* command-steps.<name>.*; what nobody said is the code's: config_who_said tells. */
 typedef struct {
     char *name;
     char *domain;
@@ -50,7 +51,8 @@ typedef struct {
     char *reply_queue;     /* NULL: <domain>__replies */
 } config_process;
 
-/* handlers.<set>.<key>: what sets ask to be told. Their names are theirs, so that one item is one value. */
+/* handlers.<set>.<key>: what sets ask to be told. Their names are theirs, so that one item is
+ * one value. */
 typedef struct {
     char *name; /* "reporting.output-folder" */
     char *value;
@@ -112,7 +114,10 @@ void config_free(config *c);
 DEFINE_OWNED(config, config_free)
 
 /* --check-config: every key with its value and its origin, then the limits it gives. Passwords are
- * blotted out. */
+ * redacted. */
 void config_print(const config *c, bool json, int fd);
+/* A copy of a URL or conninfo whose passwords are ***; rather too much is hidden than too
+ * little. The caller frees it; NULL when out of memory. */
+char *config_redact(const char *url);
 
 #endif

@@ -6,32 +6,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config_folder.h"
 #include "config_sources.h"
-#include "config_text.h"
 #include "fail.h"
-#include "keys_value.h"
 
 #define MOST_SLOTS      10000
 #define SECRET_LIMIT    (64 * 1024)
 #define DEFAULT_TIMEOUT 30.0
 #define NAME_LENGTH     100
 
-static bool keep(char **value, const char *text, cb_error *e)
+static bool check_set_text(char **value, const char *text, cb_error *e)
 {
     free(*value);
     *value = strdup(text);
     return *value || fail_memory(e);
 }
 
-static const char *who(const config_said *said)
+static const char *check_origin(const config_said *said)
 {
     return said ? said->origin : "default";
 }
 
-/* A URL from a file, for secrets that are mounted. Of the URL and the file the later source counts. */
-static bool read_secret(config *c, const char *key, const char *file_key, char **url, char *file,
-                        cb_error *e)
+/* A URL from a file, for secrets that are mounted. Of the URL and the file the later source
+ * counts. */
+static bool check_secret(config *c, const char *key, const char *file_key, char **url, char *file,
+                         cb_error *e)
 {
     const config_said *said = config_who_said(c, key, NULL);
     const config_said *file_said = config_who_said(c, file_key, NULL);
@@ -40,23 +38,23 @@ static bool read_secret(config *c, const char *key, const char *file_key, char *
     if (!file || (said && said->layer > file_said->layer))
         return true;
     if (said && said->layer == file_said->layer)
-        return cb_fail(e, CB_MISUSE, "%.200s: %s and %s are both set: keep one", who(file_said),
-                       key, file_key);
-    if (!text_read(file, SECRET_LIMIT, &text, e))
-        return cb_fail_while(e, "reading %s (%.100s)", file_key, who(file_said));
+        return cb_fail(e, CB_MISUSE, "%.200s: %s and %s are both set: keep one",
+                       check_origin(file_said), key, file_key);
+    if (!config_read_text(file, SECRET_LIMIT, &text, e))
+        return cb_fail_while(e, "reading %s (%.100s)", file_key, check_origin(file_said));
     if (!text)
-        return cb_fail(e, CB_MISUSE, "%.150s: %s is %.200s: there is no such file", who(file_said),
-                       file_key, file);
+        return cb_fail(e, CB_MISUSE, "%.150s: %s is %.200s: there is no such file",
+                       check_origin(file_said), file_key, file);
     text[strcspn(text, "\r\n")] = '\0';
-    bool good = *text ? keep(url, text, e)
+    bool good = *text ? check_set_text(url, text, e)
                       : cb_fail(e, CB_MISUSE, "%.150s: %s is %.200s: the file is empty",
-                                who(file_said), file_key, file);
+                                check_origin(file_said), file_key, file);
     free(text);
     return good;
 }
 
 /* host-pid, as far as a name may go. */
-static bool name_worker(config *c, cb_error *e)
+static bool check_worker_name(config *c, cb_error *e)
 {
     char host[NAME_LENGTH - 20] = "", name[NAME_LENGTH];
 
@@ -65,24 +63,24 @@ static bool name_worker(config *c, cb_error *e)
     if (gethostname(host, sizeof host - 1) < 0 || !*host)
         snprintf(host, sizeof host, "worker");
     snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
-    return keep(&c->worker_name, name, e);
+    return check_set_text(&c->worker_name, name, e);
 }
 
-static bool find_modules(config *c, cb_error *e)
+static bool check_modules_dir(config *c, cb_error *e)
 {
     char folder[PATH_MAX];
 
     if (c->modules_dir)
         return true;
-    if (!folder_of_modules(folder, sizeof folder))
+    if (!config_modules_folder(folder, sizeof folder))
         return cb_fail(e, CB_MISUSE,
                        "worker.modules-dir is not set, and this program cannot tell "
                        "where it lies itself");
-    return keep(&c->modules_dir, folder, e);
+    return check_set_text(&c->modules_dir, folder, e);
 }
 
 /* What an item does not say and has a place where it is said for all of them. */
-static bool fall_back(config *c, const config_key *key, cb_error *e)
+static bool check_fallback(config *c, const config_key *key, cb_error *e)
 {
     const config_key *from = key_named(key->fallback);
     const config_section *section = key_section(key);
@@ -98,10 +96,10 @@ static bool fall_back(config *c, const config_key *key, cb_error *e)
     return good;
 }
 
-static bool fall_back_all(config *c, cb_error *e)
+static bool check_fallbacks(config *c, cb_error *e)
 {
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
-        if (key->fallback && !fall_back(c, key, e))
+        if (key->fallback && !check_fallback(c, key, e))
             return false;
     }
     return true;
@@ -109,7 +107,7 @@ static bool fall_back_all(config *c, cb_error *e)
 
 /* A handler starts only with as much lease as it may take, so its timeout fits into the lease. What
  * is not said follows what is. */
-static bool fit_timeouts(config_domain *d, const config *c, cb_error *e)
+static bool check_timeouts(config_domain *d, const config *c, cb_error *e)
 {
     const config_said *timeout = config_who_said(c, "domains.<d>.handler-timeout", d->name);
     const config_said *lease = config_who_said(c, "domains.<d>.visibility-timeout", d->name);
@@ -124,8 +122,8 @@ static bool fit_timeouts(config_domain *d, const config *c, cb_error *e)
         return cb_fail(e, CB_MISUSE,
                        "%.150s: domains.%s.handler-timeout is %.0fs: it must not be longer than "
                        "visibility-timeout, %gs (%.100s)",
-                       who(timeout), d->name, d->handler_timeout, d->visibility_timeout,
-                       who(lease));
+                       check_origin(timeout), d->name, d->handler_timeout, d->visibility_timeout,
+                       check_origin(lease));
     return true;
 }
 
@@ -146,7 +144,7 @@ static bool check_domain(const config_loader *l, config_domain *d, cb_error *e)
             return fail_memory(e);
         d->n_handlers = 1;
     }
-    return fit_timeouts(d, c, e);
+    return check_timeouts(d, c, e);
 }
 
 static bool check_domains(const config_loader *l, cb_error *e)
@@ -174,7 +172,7 @@ static bool check_domains(const config_loader *l, cb_error *e)
     return true;
 }
 
-static bool has_set(const config *c, const char *name, size_t length)
+static bool check_has_set(const config *c, const char *name, size_t length)
 {
     for (size_t i = 0; i < c->n_domains; i++) {
         const config_domain *d = &c->domains[i];
@@ -193,13 +191,13 @@ static void check_set_values(const config_loader *l)
 
     for (size_t i = 0; i < c->n_set_values; i++) {
         const char *name = c->set_values[i].name;
-        if (!has_set(c, name, strcspn(name, ".")))
+        if (!check_has_set(c, name, strcspn(name, ".")))
             config_warn(l, "domains.<d>.handlers names the sets: check the spelling",
                         "handlers.%s is told to nobody: no domain has that set", name);
     }
 }
 
-static bool is_loopback(const char *address)
+static bool check_is_loopback(const char *address)
 {
     unsigned char v4[4];
     struct in6_addr v6;
@@ -215,7 +213,7 @@ static void check_routes(const config_loader *l)
 {
     const config *c = l->config;
 
-    if (c->http_api && c->http_port != 0 && !c->http_token_file && !is_loopback(c->http_bind))
+    if (c->http_api && c->http_port != 0 && !c->http_token_file && !check_is_loopback(c->http_bind))
         config_warn(l,
                     "set http.token-file, or http.bind to 127.0.0.1, or see to it that only those "
                     "who may ask reach the port",
@@ -230,11 +228,12 @@ bool config_check(config_loader *l, cb_error *e)
 
     if (!c->command_handlers && !c->process_execution && !c->reply_processing && !c->http_api)
         config_warn(l, "switch on one of features.*", "every feature is off");
-    if (!(read_secret(c, "database.url", "database.url-file", &c->database_url,
-                      c->database_url_file, e) &&
-          read_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
-                      c->listen_url_file, e) &&
-          name_worker(c, e) && find_modules(c, e) && fall_back_all(c, e) && check_domains(l, e)))
+    if (!(check_secret(c, "database.url", "database.url-file", &c->database_url,
+                       c->database_url_file, e) &&
+          check_secret(c, "database.listen-url", "database.listen-url-file", &c->listen_url,
+                       c->listen_url_file, e) &&
+          check_worker_name(c, e) && check_modules_dir(c, e) && check_fallbacks(c, e) &&
+          check_domains(l, e)))
         return false;
     check_set_values(l);
     check_routes(l);

@@ -24,19 +24,8 @@ typedef struct {
     char item[NAME_SIZE];
 } env_match;
 
-const char *config_variable(char *const *environment, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (size_t i = 0; environment && environment[i]; i++) {
-        if (strncmp(environment[i], name, length) == 0 && environment[i][length] == '=')
-            return environment[i][length + 1] ? environment[i] + length + 1 : NULL;
-    }
-    return NULL;
-}
-
 /* "command-steps" → "COMMAND_STEPS". */
-static void shout(const char *path, char *out, size_t size)
+static void env_shout(const char *path, char *out, size_t size)
 {
     size_t i = 0;
 
@@ -45,21 +34,21 @@ static void shout(const char *path, char *out, size_t size)
     out[i] = '\0';
 }
 
-/* The two ends of the environment name of a key: "DOMAINS_" and "_ENABLED", or "HTTP_PORT" and ""; of an open
- * section "HANDLERS_" and "", for all the rest names the item. */
-static void ends_of(const config_key *key, char *head, char *tail, size_t size)
+/* The two ends of the environment name of a key: "DOMAINS_" and "_ENABLED", or "HTTP_PORT" and
+ * ""; of an open section "HANDLERS_" and "", for all the rest names the item. */
+static void env_ends(const config_key *key, char *head, char *tail, size_t size)
 {
     char path[KEY_PATH_SIZE], *open;
 
     snprintf(path, sizeof path, "%s", key->path);
     open = strchr(path, '<');
-    shout(open && !key_section(key)->is_open ? strchr(path, '>') + 1 : "", tail, size);
+    env_shout(open && !key_section(key)->is_open ? strchr(path, '>') + 1 : "", tail, size);
     if (open)
         *open = '\0';
-    shout(path, head, size);
+    env_shout(path, head, size);
 }
 
-static bool fits(const config_key *key, const char *name, const char *head, const char *tail)
+static bool env_fits(const config_key *key, const char *name, const char *head, const char *tail)
 {
     size_t length = strlen(name), before = strlen(head), after = strlen(tail);
 
@@ -70,17 +59,17 @@ static bool fits(const config_key *key, const char *name, const char *head, cons
 }
 
 /* Of several keys the one with the longest tail is meant: WAIT_TIMEOUT and not TIMEOUT. */
-static bool match(const char *name, env_match *m)
+static bool env_find_key(const char *name, env_match *m)
 {
     size_t length = strlen(name), best = 0;
 
     m->key = NULL;
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
         char head[NAME_SIZE], tail[NAME_SIZE];
-        ends_of(key, head, tail, sizeof head);
+        env_ends(key, head, tail, sizeof head);
         size_t before = strlen(head), after = strlen(tail);
 
-        if (!fits(key, name, head, tail))
+        if (!env_fits(key, name, head, tail))
             continue;
         if (m->key && after <= best)
             continue;
@@ -92,25 +81,26 @@ static bool match(const char *name, env_match *m)
 }
 
 /* The same name for the environment, which has no hyphens and cares for no case. */
-static bool is_called(const char *name, const char *shouted)
+static bool env_is_called(const char *name, const char *shouted)
 {
     char mine[NAME_SIZE], theirs[NAME_SIZE];
 
-    shout(name, mine, sizeof mine);
-    shout(shouted, theirs, sizeof theirs);
+    env_shout(name, mine, sizeof mine);
+    env_shout(shouted, theirs, sizeof theirs);
     return strcmp(mine, theirs) == 0;
 }
 
-/* Domains and sets are in small letters, so that the environment can name new ones; other items must be known
- * from the files, for it cannot say bookFx. Of a setting, REPORTING_OUTPUT_FOLDER, the first word is taken for the
- * set: one with an _ in its name must be known from the files, too. */
-static bool resolve(const config *c, env_match *m)
+/* Domains and sets are in small letters, so that the environment can name new ones; other items
+ * must be known from the files, for it cannot say bookFx. Of a setting, REPORTING_OUTPUT_FOLDER,
+ * the first word is taken for the set: one with an _ in its name must be known from the files,
+ * too. */
+static bool env_resolve(const config *c, env_match *m)
 {
     const config_section *section = key_section(m->key);
 
     for (size_t i = 0; i < config_count(c, section); i++) {
         const char *known = config_item_name(section, config_at(c, section, i));
-        if (known && is_called(known, m->item)) {
+        if (known && env_is_called(known, m->item)) {
             snprintf(m->item, sizeof m->item, "%s", known);
             return true;
         }
@@ -128,7 +118,7 @@ static bool resolve(const config *c, env_match *m)
 
 /* Kubernetes describes each Service of the namespace in variables. A Service called commandbus-http
  * makes COMMANDBUS_HTTP_PORT=tcp://10.0.0.1:80, which is nobody's mistake. */
-static bool is_service_link(const char *name, const char *value)
+static bool env_is_service_link(const char *name, const char *value)
 {
     const char *port = strstr(name, "PORT_");
 
@@ -137,7 +127,7 @@ static bool is_service_link(const char *name, const char *value)
            (port && isdigit((unsigned char)port[5]));
 }
 
-static bool is_other(const char *name)
+static bool env_is_other(const char *name)
 {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(others[i], name) == 0)
@@ -146,14 +136,15 @@ static bool is_other(const char *name)
     return strncmp(name, "TEST_", 5) == 0;
 }
 
-/* The nearest name there is: of each key, with each beginning of the rest taken for the item's name. */
-static void find_nearest(const char *name, char *out, size_t size)
+/* The nearest name there is: of each key, with each beginning of the rest taken for the item's
+ * name. */
+static void env_find_nearest(const char *name, char *out, size_t size)
 {
     nearest_word nearest = { .word = name, .length = strlen(name) };
 
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
         char head[NAME_SIZE], tail[NAME_SIZE], candidate[2 * NAME_SIZE];
-        ends_of(key, head, tail, sizeof head);
+        env_ends(key, head, tail, sizeof head);
         if (!*tail && nearest_offer(&nearest, head))
             snprintf(out, size, "%s", head);
         if (!*tail || strncmp(name, head, strlen(head)) != 0)
@@ -167,32 +158,32 @@ static void find_nearest(const char *name, char *out, size_t size)
     }
 }
 
-static void warn_unknown(const config_loader *l, const char *name)
+static void env_warn_unknown(const config_loader *l, const char *name)
 {
     char nearest[2 * NAME_SIZE] = "", hint[3 * NAME_SIZE] = "";
 
-    find_nearest(name, nearest, sizeof nearest);
+    env_find_nearest(name, nearest, sizeof nearest);
     if (*nearest)
         snprintf(hint, sizeof hint, "did you mean " PREFIX "%s?", nearest);
     config_warn(l, *hint ? hint : "commandbus-worker --check-config lists the keys",
                 "ignored unknown setting " PREFIX "%.200s", name);
 }
 
-static bool read_variable(config_loader *l, const char *name, const char *value, cb_error *e)
+static bool env_read_variable(config_loader *l, const char *name, const char *value, cb_error *e)
 {
     char origin[NAME_SIZE + sizeof PREFIX];
     env_match m;
 
     snprintf(origin, sizeof origin, PREFIX "%.250s", name);
-    if (is_other(name) || is_service_link(name, value))
+    if (env_is_other(name) || env_is_service_link(name, value))
         return true;
-    if (!match(name, &m)) {
-        warn_unknown(l, name);
+    if (!env_find_key(name, &m)) {
+        env_warn_unknown(l, name);
         return true;
     }
     if (!*m.item)
         return config_assign(l, m.key, NULL, value, origin, e);
-    if (!resolve(l->config, &m)) {
+    if (!env_resolve(l->config, &m)) {
         config_warn(l, "say it in a file, or with --set and the exact name",
                     "%s: no file has a '%.80s' in %s, so it is ignored", origin, m.item,
                     key_section(m.key)->name);
@@ -214,7 +205,7 @@ bool config_read_environment(config_loader *l, char *const *environment, cb_erro
         if (equals - rest >= NAME_SIZE || equals <= rest)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
-        if (!read_variable(l, name, equals + 1, e))
+        if (!env_read_variable(l, name, equals + 1, e))
             return false;
     }
     return true;

@@ -1,16 +1,165 @@
 /* Files of settings: libconfig reads them, the table of keys says what they may hold. */
+#include <errno.h>
+#include <fcntl.h>
 #include <libconfig.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config_sources.h"
-#include "config_text.h"
+#include "fail.h"
 #include "nearest.h"
 #include "text.h"
 
-#define FILE_LIMIT (1024 * 1024)
-#define TEXT_SIZE  2048
+#define FILE_LIMIT      (1024 * 1024)
+#define TEXT_SIZE       2048
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-*"
+#define DIGITS          "0123456789"
+#define HEX_DIGITS      "0123456789abcdefABCDEF"
+
+/* ---- the text of a file, before libconfig sees it ---- */
+
+static void text_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+/* Reads until the end or until the buffer is full. */
+static ssize_t text_read_all(int fd, char *buffer, size_t size)
+{
+    size_t length = 0;
+
+    while (length < size) {
+        ssize_t n = read(fd, buffer + length, size - length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -1 : (ssize_t)length;
+        length += (size_t)n;
+    }
+    return (ssize_t)length;
+}
+
+bool config_read_text(const char *path, size_t limit, char **ret, cb_error *e)
+{
+    /* Not blocking, so that a pipe in the place of a file is refused and not waited for. */
+    __attribute__((cleanup(text_close))) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+
+    *ret = NULL;
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return cb_fail(e, CB_MISUSE, "%.300s: cannot be read: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return cb_fail(e, CB_MISUSE, "%.300s: not a file", path);
+    char *text = malloc(limit + 2);
+    if (!text)
+        return fail_memory(e);
+
+    ssize_t length = text_read_all(fd, text, limit + 1);
+    bool good = true;
+    if (length < 0)
+        good = cb_fail(e, CB_MISUSE, "%.300s: cannot be read: %s", path, strerror(errno));
+    else if ((size_t)length > limit)
+        good = cb_fail(e, CB_MISUSE, "%.300s: is longer than %zu KiB", path, limit / 1024);
+    else if (memchr(text, '\0', (size_t)length))
+        good = cb_fail(e, CB_MISUSE, "%.300s: not a text file: it holds a NUL byte", path);
+    if (!good) {
+        free(text);
+        return false;
+    }
+    text[length] = '\0';
+    *ret = text;
+    return true;
+}
+
+/* The end of the text in quotes that begins here, NULL when it has none. */
+static const char *text_skip_quoted(const char *at)
+{
+    for (at++; *at && *at != '"'; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+    }
+    return *at ? at + 1 : NULL;
+}
+
+/* The end of the comment that begins here, or here when none does. */
+static const char *text_skip_comment(const char *at)
+{
+    if (*at == '#' || strncmp(at, "//", 2) == 0)
+        return at + strcspn(at, "\n");
+    if (strncmp(at, "/*", 2) == 0) {
+        const char *end = strstr(at + 2, "*/");
+        return end ? end + 2 : at + strlen(at);
+    }
+    return at;
+}
+
+/* How long the number is that begins here; *fits tells whether libconfig's integer holds it. */
+static size_t text_take_number(const char *at, bool *fits)
+{
+    bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
+    size_t length = hex ? 2 + strspn(at + 2, HEX_DIGITS) : strspn(at, DIGITS);
+    bool is_long = at[length] == 'L';
+
+    errno = 0;
+    unsigned long long value = strtoull(at, NULL, hex ? 16 : 10);
+    *fits = errno == 0 && value <= (is_long ? LLONG_MAX : INT_MAX);
+    if (!hex && at[length] && strchr(".eE", at[length])) {
+        *fits = true;
+        length += strspn(at + length, DIGITS ".eE+-");
+    }
+    return length + strspn(at + length, "L");
+}
+
+/* Where the next word begins, or NULL and the error when this one is not for libconfig. */
+static const char *text_skip_word(const char *path, unsigned line, const char *at, cb_error *e)
+{
+    const char *end = *at == '"' ? text_skip_quoted(at) : text_skip_comment(at);
+    bool fits = true;
+
+    if (!end)
+        cb_fail(e, CB_MISUSE, "%.300s:%u: the text that begins here has no closing quote", path,
+                line);
+    if (end != at)
+        return end;
+    end += strchr(DIGITS, *at) ? text_take_number(at, &fits) : strspn(at, NAME_CHARACTERS);
+    if (!fits) {
+        cb_fail(e, CB_MISUSE, "%.300s:%u: %.*s is too large a number", path, line,
+                (int)(end - at > 40 ? 40 : end - at), at);
+        return NULL;
+    }
+    if (*at == '@') {
+        cb_fail(e, CB_MISUSE, "%.300s:%u: @include is not for these files: use profiles", path,
+                line);
+        return NULL;
+    }
+    return end == at ? at + 1 : end;
+}
+
+/* Refuses what libconfig does not handle: numbers that do not fit its integers (it keeps the
+ * lower bits), @include (it ends the program when the included file cannot be read), and a text
+ * without its closing quote (it names the last line of the file). */
+static bool text_check(const char *path, const char *text, cb_error *e)
+{
+    unsigned line = 1;
+
+    for (const char *at = text; *at;) {
+        const char *end = text_skip_word(path, line, at, e);
+        if (!end)
+            return false;
+        for (; at < end; at++)
+            line += *at == '\n';
+    }
+    return true;
+}
+
+/* ---- its settings ---- */
 
 #define IS(type) (1u << CONFIG_TYPE_##type)
 #define NUMBER   (IS(INT) | IS(INT64))
@@ -41,14 +190,14 @@ typedef struct {
     char text[TEXT_SIZE]; /* its value */
 } file_reader;
 
-static const char *origin(file_reader *r, const config_setting_t *setting)
+static const char *file_origin(file_reader *r, const config_setting_t *setting)
 {
     snprintf(r->origin, sizeof r->origin, "%.300s:%u", r->path, setting->line);
     return r->origin;
 }
 
 /* Appends one scalar to the text; false when there is no room left. */
-static bool write_scalar(file_reader *r, const config_setting_t *setting)
+static bool file_write_scalar(file_reader *r, const config_setting_t *setting)
 {
     size_t used = strlen(r->text), room = sizeof r->text - used;
     char *end = r->text + used;
@@ -72,8 +221,8 @@ static bool write_scalar(file_reader *r, const config_setting_t *setting)
 }
 
 /* The value as --set would say it, so that one parser serves every source. */
-static bool write_value(file_reader *r, const config_setting_t *setting, const config_key *key,
-                        const char *path, cb_error *e)
+static bool file_write_value(file_reader *r, const config_setting_t *setting, const config_key *key,
+                             const char *path, cb_error *e)
 {
     bool is_list = IS(ARRAY) == 1u << config_setting_type(setting) ||
                    IS(LIST) == 1u << config_setting_type(setting);
@@ -85,14 +234,14 @@ static bool write_value(file_reader *r, const config_setting_t *setting, const c
         good = forms[key->type].elements & 1u << config_setting_type(element);
         if (i && strlen(r->text) + 2 < sizeof r->text)
             strcat(r->text, ", ");
-        fits = !good || write_scalar(r, element);
+        fits = !good || file_write_scalar(r, element);
     }
     if (good && !is_list)
-        fits = write_scalar(r, setting);
+        fits = file_write_scalar(r, setting);
     if (!good)
-        return cb_fail(e, CB_MISUSE, "%s: %s must be %s", origin(r, setting), path,
+        return cb_fail(e, CB_MISUSE, "%s: %s must be %s", file_origin(r, setting), path,
                        forms[key->type].example);
-    return fits || cb_fail(e, CB_MISUSE, "%s: %s is too long", origin(r, setting), path);
+    return fits || cb_fail(e, CB_MISUSE, "%s: %s is too long", file_origin(r, setting), path);
 }
 
 bool config_unknown(const char *origin, const char *path, const config_section *section,
@@ -120,17 +269,17 @@ bool config_unknown(const char *origin, const char *path, const config_section *
                    all);
 }
 
-static bool need_group(file_reader *r, const config_setting_t *setting, const char *path,
-                       cb_error *e)
+static bool file_need_group(file_reader *r, const config_setting_t *setting, const char *path,
+                            cb_error *e)
 {
     return config_setting_is_group(setting) ||
-           cb_fail(e, CB_MISUSE, "%s: %.150s must be a group: %s = { ... };", origin(r, setting),
-                   path, setting->name);
+           cb_fail(e, CB_MISUSE, "%s: %.150s must be a group: %s = { ... };",
+                   file_origin(r, setting), path, setting->name);
 }
 
 /* The keys in one group: a section without items, or one item. */
-static bool read_keys(file_reader *r, const config_setting_t *group, const config_section *section,
-                      const char *item, cb_error *e)
+static bool file_read_keys(file_reader *r, const config_setting_t *group,
+                           const config_section *section, const char *item, cb_error *e)
 {
     for (int i = 0; i < config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
@@ -142,21 +291,22 @@ static bool read_keys(file_reader *r, const config_setting_t *group, const confi
         snprintf(path, sizeof path, "%s%s%.80s.%.60s", section->name, item ? "." : "",
                  item ? item : "", setting->name);
         if (within) {
-            if (!need_group(r, setting, path, e) || !read_keys(r, setting, within, NULL, e))
+            if (!file_need_group(r, setting, path, e) ||
+                !file_read_keys(r, setting, within, NULL, e))
                 return false;
             continue;
         }
         if (!key)
-            return config_unknown(origin(r, setting), path, section, setting->name, e);
-        if (!write_value(r, setting, key, path, e) ||
-            !config_assign(r->loader, key, name, r->text, origin(r, setting), e))
+            return config_unknown(file_origin(r, setting), path, section, setting->name, e);
+        if (!file_write_value(r, setting, key, path, e) ||
+            !config_assign(r->loader, key, name, r->text, file_origin(r, setting), e))
             return false;
     }
     return true;
 }
 
-static bool read_items(file_reader *r, const config_setting_t *group, const config_section *section,
-                       cb_error *e)
+static bool file_read_items(file_reader *r, const config_setting_t *group,
+                            const config_section *section, cb_error *e)
 {
     for (int i = 0; i < config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
@@ -164,37 +314,37 @@ static bool read_items(file_reader *r, const config_setting_t *group, const conf
         void *item = NULL;
 
         snprintf(path, sizeof path, "%s.%.80s", section->name, setting->name);
-        if (!need_group(r, setting, path, e))
+        if (!file_need_group(r, setting, path, e))
             return false;
         if (!section->is_open &&
             !config_need(r->loader->config, section, setting->name, &item, e)) {
             snprintf(problem, sizeof problem, "%s", e->message);
-            return cb_fail(e, e->code, "%s: %.150s", origin(r, setting), problem);
+            return cb_fail(e, e->code, "%s: %.150s", file_origin(r, setting), problem);
         }
-        if (!read_keys(r, setting, section, setting->name, e))
+        if (!file_read_keys(r, setting, section, setting->name, e))
             return false;
     }
     return true;
 }
 
-static bool read_root(file_reader *r, const config_setting_t *root, cb_error *e)
+static bool file_read_root(file_reader *r, const config_setting_t *root, cb_error *e)
 {
     for (int i = 0; i < config_setting_length(root); i++) {
         const config_setting_t *setting = config_setting_get_elem(root, (unsigned)i);
         const config_section *section = section_find(setting->name);
 
         if (!section)
-            return config_unknown(origin(r, setting), setting->name, NULL, setting->name, e);
-        if (!need_group(r, setting, setting->name, e))
+            return config_unknown(file_origin(r, setting), setting->name, NULL, setting->name, e);
+        if (!file_need_group(r, setting, setting->name, e))
             return false;
-        if (section->item_size ? !read_items(r, setting, section, e)
-                               : !read_keys(r, setting, section, NULL, e))
+        if (section->item_size ? !file_read_items(r, setting, section, e)
+                               : !file_read_keys(r, setting, section, NULL, e))
             return false;
     }
     return true;
 }
 
-static bool parse(file_reader *r, const char *text, cb_error *e)
+static bool file_parse(file_reader *r, const char *text, cb_error *e)
 {
     __attribute__((cleanup(config_destroy))) config_t parsed;
 
@@ -202,7 +352,7 @@ static bool parse(file_reader *r, const char *text, cb_error *e)
     if (!config_read_string(&parsed, text))
         return cb_fail(e, CB_MISUSE, "%.300s:%d: %s", r->path, config_error_line(&parsed),
                        config_error_text(&parsed));
-    return read_root(r, config_root_setting(&parsed), e);
+    return file_read_root(r, config_root_setting(&parsed), e);
 }
 
 bool config_read_file_at(config_loader *l, const char *path, bool *found, cb_error *e)
@@ -211,13 +361,13 @@ bool config_read_file_at(config_loader *l, const char *path, bool *found, cb_err
     char *text = NULL;
 
     *found = false;
-    if (!text_read(path, FILE_LIMIT, &text, e))
+    if (!config_read_text(path, FILE_LIMIT, &text, e))
         return false;
     if (!text)
         return true;
     *found = true;
     l->layer++;
-    bool good = text_check(path, text, e) && parse(&reader, text, e);
+    bool good = text_check(path, text, e) && file_parse(&reader, text, e);
     free(text);
     return good;
 }

@@ -1,14 +1,157 @@
-/* --check-config: the effective configuration, where each value came from, and the limits it gives. */
+/* --check-config: the effective configuration, where each value came from, and the limits it gives.
+ * Passwords are redacted. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-#include "config_blot.h"
 #include "config_store.h"
-#include "keys_value.h"
 #include "text.h"
+
+#define STARS  "***"
+#define SPACES " \t\r\n"
+
+/* ---- URLs and settings without what opens the door ---- */
+
+typedef struct {
+    char *text;
+    size_t n;
+} redacted;
+
+static void redact_add(redacted *out, const char *text, size_t n)
+{
+    memcpy(out->text + out->n, text, n);
+    out->n += n;
+}
+
+/* Any scheme: a handler set has URLs of its own. */
+static const char *redact_scheme(const char *url)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-";
+    size_t length = strspn(url, letters);
+
+    return length > 0 && strncmp(url + length, "://", 3) == 0 ? url + length + 3 : NULL;
+}
+
+static bool redact_has_word(const char *name, size_t length, const char *const words[])
+{
+    for (size_t w = 0; words[w]; w++) {
+        size_t n = strlen(words[w]);
+        for (size_t i = 0; i + n <= length; i++) {
+            if (strncasecmp(name + i, words[w], n) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* password, sslpassword and the like: any parameter whose name could mean a secret. */
+static bool redact_is_secret(const char *name, size_t length)
+{
+    static const char *const words[] = { "pass", "secret", "token", "%", NULL };
+
+    return redact_has_word(name, length, words);
+}
+
+/* Whether a setting of that name is to be hidden as a whole. */
+static bool redact_hides(const char *name)
+{
+    static const char *const words[] = { "key", "credential", NULL };
+    size_t length = strlen(name);
+
+    return redact_is_secret(name, length) || redact_has_word(name, length, words);
+}
+
+/* "a=1&b=2": the values of secret parameters go. */
+static void redact_parameters(const char *at, redacted *out)
+{
+    while (*at) {
+        size_t name = strcspn(at, "=&"), all = strcspn(at, "&");
+        if (name < all && redact_is_secret(at, name)) {
+            redact_add(out, at, name + 1);
+            redact_add(out, STARS, strlen(STARS));
+        } else {
+            redact_add(out, at, all);
+        }
+        at += all;
+        if (*at)
+            redact_add(out, at++, 1);
+    }
+}
+
+/* user:password@host. A password may hold an unescaped @, / or ? by mistake, so that it ends at the
+ * last @ of the whole URL. */
+static void redact_url(const char *url, const char *rest, redacted *out)
+{
+    const char *at = strrchr(rest, '@'), *colon = strchr(rest, ':');
+
+    redact_add(out, url, (size_t)(rest - url));
+    if (at && colon && colon < at) {
+        redact_add(out, rest, (size_t)(colon + 1 - rest));
+        redact_add(out, STARS, strlen(STARS));
+        rest = at;
+    }
+    size_t before = strcspn(rest, "?");
+    redact_add(out, rest, before);
+    if (rest[before]) {
+        redact_add(out, "?", 1);
+        redact_parameters(rest + before + 1, out);
+    }
+}
+
+/* The end of a value of key=value conninfo, quoted or not. */
+static const char *redact_skip_value(const char *at)
+{
+    bool quoted = *at == '\'';
+
+    for (at += quoted; *at && (quoted ? *at != '\'' : !strchr(SPACES, *at)); at++) {
+        if (*at == '\\' && at[1])
+            at++;
+    }
+    return quoted && *at ? at + 1 : at;
+}
+
+/* host=db password='x y'. */
+static void redact_conninfo(const char *at, redacted *out)
+{
+    while (*at) {
+        size_t spaces = strspn(at, SPACES), name = strcspn(at + spaces, SPACES "=");
+        const char *value = at + spaces + name;
+
+        value += strspn(value, SPACES);
+        value += *value == '=';
+        value += strspn(value, SPACES);
+        const char *end = redact_skip_value(value);
+        if (redact_is_secret(at + spaces, name)) {
+            redact_add(out, at, (size_t)(value - at));
+            redact_add(out, STARS, strlen(STARS));
+        } else {
+            redact_add(out, at, (size_t)(end - at));
+        }
+        at = end;
+    }
+}
+
+char *config_redact(const char *url)
+{
+    /* At worst each parameter is an empty secret, p=, that becomes three letters longer. */
+    redacted out = { .text = malloc(4 * strlen(url) + sizeof STARS) };
+    const char *rest = redact_scheme(url);
+
+    if (!out.text)
+        return NULL;
+    if (rest)
+        redact_url(url, rest, &out);
+    else
+        redact_conninfo(url, &out);
+    out.text[out.n] = '\0';
+    return out.text;
+}
+
+/* ---- rows ---- */
 
 /* One row; `overruled` is why the value has no effect, or NULL. */
 typedef struct {
@@ -21,7 +164,7 @@ typedef struct {
 
 typedef void row_fn(const config_row *row, void *arg);
 
-static const char *origin_of(const config *c, const config_key *key, const char *item)
+static const char *print_origin(const config *c, const config_key *key, const char *item)
 {
     const config_said *said = config_who(c, key, item);
     const config_said *file = strcmp(key->path, "database.url") == 0
@@ -38,30 +181,30 @@ static const char *origin_of(const config *c, const config_key *key, const char 
 }
 
 /* Nobody has said it, and what then counts is not the configuration's to know. */
-static bool is_left_open(const config *c, const config_key *key, const char *name)
+static bool print_is_left_open(const config *c, const config_key *key, const char *name)
 {
     return !key->initial && key->type != KEY_TEXT && key->type != KEY_NAMES &&
            !config_who(c, key, name);
 }
 
 /* The value as it may be seen. What a set's settings are we do not know: their names tell. */
-static json_object *shown(const config_key *key, const char *name, const void *item)
+static json_object *print_value(const config_key *key, const char *name, const void *item)
 {
     json_object *value = key_json(key, item);
     const char *setting = key_section(key)->is_open && name ? strchr(name, '.') : NULL;
 
     if (!key->secret || !value)
         return value;
-    char *blotted =
-        setting && config_blots_name(setting) ? NULL : config_blot(json_object_get_string(value));
+    char *seen =
+        setting && redact_hides(setting) ? NULL : config_redact(json_object_get_string(value));
     json_object_put(value);
-    value = json_object_new_string(blotted ? blotted : "***");
-    free(blotted);
+    value = json_object_new_string(seen ? seen : STARS);
+    free(seen);
     return value;
 }
 
 /* Every key of every item, in the order of the table. */
-static void each_row(const config *c, row_fn *fn, void *arg)
+static void print_each_row(const config *c, row_fn *fn, void *arg)
 {
     for (size_t s = 0; s < n_config_sections; s++) {
         const config_section *section = &config_sections[s];
@@ -72,10 +215,11 @@ static void each_row(const config *c, row_fn *fn, void *arg)
                 char path[KEY_PATH_SIZE];
                 if (key_section(key) != section)
                     continue;
-                json_object *value = is_left_open(c, key, name) ? NULL : shown(key, name, item);
+                json_object *value =
+                    print_is_left_open(c, key, name) ? NULL : print_value(key, name, item);
                 const config_said *said = config_who(c, key, name);
                 fn(&(config_row){ key_path(key, name, path, sizeof path), key, value,
-                                  origin_of(c, key, name), said ? said->overruled : NULL },
+                                  print_origin(c, key, name), said ? said->overruled : NULL },
                    arg);
                 json_object_put(value);
             }
@@ -83,21 +227,14 @@ static void each_row(const config *c, row_fn *fn, void *arg)
     }
 }
 
+/* ---- as text ---- */
+
 typedef struct {
     FILE *out;
     int path, value; /* widths */
-} table;
+} print_table;
 
-/* A value is one line and nothing to a terminal: what it holds beside letters is ?. */
-static void flatten(char *text)
-{
-    for (; *text; text++) {
-        if (iscntrl((unsigned char)*text))
-            *text = '?';
-    }
-}
-
-static void write_text(json_object *value, const config_key *key, char *out, size_t size)
+static void print_write_text(json_object *value, const config_key *key, char *out, size_t size)
 {
     if (!value) {
         snprintf(out, size, "(%s)", key->without);
@@ -110,15 +247,19 @@ static void write_text(json_object *value, const config_key *key, char *out, siz
     } else {
         snprintf(out, size, "%s", json_object_get_string(value));
     }
-    flatten(out);
+    /* A value is one line and nothing to a terminal: what it holds beside letters is ?. */
+    for (; *out; out++) {
+        if (iscntrl((unsigned char)*out))
+            *out = '?';
+    }
 }
 
-static void measure_row(const config_row *row, void *arg)
+static void print_measure_row(const config_row *row, void *arg)
 {
-    table *t = arg;
+    print_table *t = arg;
     char text[512];
 
-    write_text(row->value, row->key, text, sizeof text);
+    print_write_text(row->value, row->key, text, sizeof text);
     if ((int)strlen(row->path) > t->path)
         t->path = (int)strlen(row->path);
     /* A long URL does not push the origins of all others out of sight. */
@@ -128,10 +269,10 @@ static void measure_row(const config_row *row, void *arg)
 
 static void print_row(const config_row *row, void *arg)
 {
-    const table *t = arg;
+    const print_table *t = arg;
     char text[512];
 
-    write_text(row->value, row->key, text, sizeof text);
+    print_write_text(row->value, row->key, text, sizeof text);
     fprintf(t->out, "%-*s  %-*s  %s%s%s\n", t->path, row->path, t->value, text, row->origin,
             row->overruled ? "; ignored: " : "", row->overruled ? row->overruled : "");
 }
@@ -156,7 +297,9 @@ static void print_limits(const config *c, FILE *out)
     }
 }
 
-static void add_row(const config_row *row, void *arg)
+/* ---- as JSON ---- */
+
+static void print_add_json(const config_row *row, void *arg)
 {
     json_object *o = json_object_new_object();
 
@@ -170,7 +313,7 @@ static void add_row(const config_row *row, void *arg)
     json_object_array_add(arg, o);
 }
 
-static json_object *limits_json(const config *c)
+static json_object *print_limits_json(const config *c)
 {
     json_object *limits = json_object_new_array();
 
@@ -193,7 +336,7 @@ static json_object *limits_json(const config *c)
     return limits;
 }
 
-static json_object *features_json(const config *c)
+static json_object *print_features_json(const config *c)
 {
     const config_section *section = section_find("features");
     json_object *features = json_object_new_object();
@@ -209,11 +352,11 @@ static void print_json(const config *c, FILE *out)
 {
     json_object *all = json_object_new_object(), *keys = json_object_new_array();
 
-    each_row(c, add_row, keys);
+    print_each_row(c, print_add_json, keys);
     json_object_object_add(all, "keys", keys);
-    json_object_object_add(all, "limits", limits_json(c));
+    json_object_object_add(all, "limits", print_limits_json(c));
     json_object_object_add(all, "profile", json_object_new_string(c->profile));
-    json_object_object_add(all, "features", features_json(c));
+    json_object_object_add(all, "features", print_features_json(c));
     fprintf(out, "%s\n", json_object_to_json_string_ext(all, JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(all);
 }
@@ -231,9 +374,9 @@ void config_print(const config *c, bool json, int fd)
     if (json) {
         print_json(c, out);
     } else {
-        table t = { .out = out };
-        each_row(c, measure_row, &t);
-        each_row(c, print_row, &t);
+        print_table t = { .out = out };
+        print_each_row(c, print_measure_row, &t);
+        print_each_row(c, print_row, &t);
         print_limits(c, out);
     }
     fclose(out);

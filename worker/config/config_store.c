@@ -7,31 +7,30 @@
 #include <string.h>
 
 #include "fail.h"
-#include "keys_value.h"
 
 /* More than anybody serves, and few enough to look through. */
 #define MOST_ITEMS 1000
 
-static void **items_of(const config *c, const config_section *section)
+static void **store_items(const config *c, const config_section *section)
 {
     return (void **)(void *)((char *)(uintptr_t)c + section->items);
 }
 
-static size_t *count_of(const config *c, const config_section *section)
+static size_t *store_count(const config *c, const config_section *section)
 {
     return (size_t *)(void *)((char *)(uintptr_t)c + section->count);
 }
 
 size_t config_count(const config *c, const config_section *section)
 {
-    return section->item_size ? *count_of(c, section) : 1;
+    return section->item_size ? *store_count(c, section) : 1;
 }
 
 void *config_at(const config *c, const config_section *section, size_t i)
 {
     if (!section->item_size)
         return (void *)(uintptr_t)c;
-    return (char *)*items_of(c, section) + i * section->item_size;
+    return (char *)*store_items(c, section) + i * section->item_size;
 }
 
 const char *config_item_name(const config_section *section, const void *item)
@@ -49,7 +48,7 @@ void *config_find(const config *c, const config_section *section, const char *na
     return NULL;
 }
 
-static bool set_defaults(const config_section *section, void *item, cb_error *e)
+static bool store_set_defaults(const config_section *section, void *item, cb_error *e)
 {
     for (const config_key *key = config_keys; key < config_keys + n_config_keys; key++) {
         if (key_section(key) == section && key->initial && !key_parse(key, item, key->initial, e))
@@ -58,7 +57,7 @@ static bool set_defaults(const config_section *section, void *item, cb_error *e)
     return true;
 }
 
-static void clear_items(config *c, const config_section *section)
+static void store_clear(config *c, const config_section *section)
 {
     for (size_t i = 0; i < config_count(c, section); i++) {
         void *item = config_at(c, section, i);
@@ -70,14 +69,14 @@ static void clear_items(config *c, const config_section *section)
             free(*(char **)item);
     }
     if (section->item_size)
-        free(*items_of(c, section));
+        free(*store_items(c, section));
 }
 
 bool config_need(config *c, const config_section *section, const char *name, void **ret,
                  cb_error *e)
 {
-    void **items = items_of(c, section);
-    size_t *count = count_of(c, section);
+    void **items = store_items(c, section);
+    size_t *count = store_count(c, section);
     const char *problem = section->item_size ? section->name_rule(name) : NULL;
 
     if ((*ret = config_find(c, section, name)))
@@ -99,7 +98,7 @@ bool config_need(config *c, const config_section *section, const char *name, voi
     memcpy(item, &copy, sizeof copy);
     ++*count;
     *ret = item;
-    return set_defaults(section, item, e);
+    return store_set_defaults(section, item, e);
 }
 
 bool config_new(config **ret, cb_error *e)
@@ -109,7 +108,7 @@ bool config_new(config **ret, cb_error *e)
     if (!c || !(c->origins = calloc(1, sizeof *c->origins)))
         return fail_memory(e);
     for (size_t i = 0; i < n_config_sections; i++) {
-        if (!config_sections[i].item_size && !set_defaults(&config_sections[i], c, e))
+        if (!config_sections[i].item_size && !store_set_defaults(&config_sections[i], c, e))
             return false;
     }
     *ret = config_take(&c);
@@ -121,7 +120,7 @@ void config_free(config *c)
     if (!c)
         return;
     for (size_t i = 0; i < n_config_sections; i++)
-        clear_items(c, &config_sections[i]);
+        store_clear(c, &config_sections[i]);
     for (size_t i = 0; c->origins && i < c->origins->n; i++) {
         free(c->origins->said[i].item);
         free(c->origins->said[i].origin);
@@ -133,7 +132,7 @@ void config_free(config *c)
     free(c);
 }
 
-static config_said *find_said(const config *c, const config_key *key, const char *item)
+static config_said *store_find_said(const config *c, const config_key *key, const char *item)
 {
     for (size_t i = 0; i < c->origins->n; i++) {
         config_said *said = &c->origins->said[i];
@@ -145,18 +144,18 @@ static config_said *find_said(const config *c, const config_key *key, const char
 
 const config_said *config_who(const config *c, const config_key *key, const char *item)
 {
-    return find_said(c, key, item);
+    return store_find_said(c, key, item);
 }
 
 const config_said *config_who_said(const config *c, const char *pattern, const char *item)
 {
     const config_key *key = key_named(pattern);
-    return key ? find_said(c, key, item) : NULL;
+    return key ? store_find_said(c, key, item) : NULL;
 }
 
 bool config_overrule(config *c, const char *pattern, const char *item, const char *why)
 {
-    config_said *said = find_said(c, key_named(pattern), item);
+    config_said *said = store_find_said(c, key_named(pattern), item);
 
     if (!said || said->overruled)
         return false;
@@ -164,7 +163,7 @@ bool config_overrule(config *c, const char *pattern, const char *item, const cha
     return true;
 }
 
-static bool add_said(config *c, const config_key *key, const char *item, config_said **ret)
+static bool store_add_said(config *c, const config_key *key, const char *item, config_said **ret)
 {
     struct config_origins *o = c->origins;
 
@@ -184,13 +183,13 @@ static bool add_said(config *c, const config_key *key, const char *item, config_
     return true;
 }
 
-static bool remember(config_loader *l, const config_key *key, const char *item, const char *origin,
-                     cb_error *e)
+static bool store_remember(config_loader *l, const config_key *key, const char *item,
+                           const char *origin, cb_error *e)
 {
-    config_said *said = find_said(l->config, key, item);
+    config_said *said = store_find_said(l->config, key, item);
     char path[KEY_PATH_SIZE], *copy = strdup(origin);
 
-    if (!copy || (!said && !add_said(l->config, key, item, &said))) {
+    if (!copy || (!said && !store_add_said(l->config, key, item, &said))) {
         free(copy);
         return fail_memory(e);
     }
@@ -206,8 +205,8 @@ static bool remember(config_loader *l, const config_key *key, const char *item, 
 }
 
 /* Who and what before the rule that the value breaks. A secret is not repeated. */
-static bool refuse(const config_key *key, const char *item, const char *text, const char *origin,
-                   cb_error *e)
+static bool store_refuse(const config_key *key, const char *item, const char *text,
+                         const char *origin, cb_error *e)
 {
     char rule[sizeof e->message], path[KEY_PATH_SIZE];
 
@@ -232,8 +231,8 @@ bool config_assign(config_loader *l, const config_key *key, const char *item, co
         return cb_fail(e, e->code, "%.200s: %.250s", origin, problem);
     }
     if (!key_parse(key, where, text, e))
-        return refuse(key, item, text, origin, e);
-    return remember(l, key, item, origin, e);
+        return store_refuse(key, item, text, origin, e);
+    return store_remember(l, key, item, origin, e);
 }
 
 void config_warn(const config_loader *l, const char *hint, const char *fmt, ...)

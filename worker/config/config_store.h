@@ -39,8 +39,8 @@ void *config_find(const config *c, const config_section *section, const char *na
 bool config_need(config *c, const config_section *section, const char *name, void **ret,
                  cb_error *e) CB_NODISCARD;
 
-/* Gives a key its value; every error names the origin and the path. CB_MISUSE also when this layer has
- * said it already. */
+/* Gives a key its value; every error names the origin and the path. CB_MISUSE also when this
+ * layer has said it already. */
 bool config_assign(config_loader *l, const config_key *key, const char *item, const char *text,
                    const char *origin, cb_error *e) CB_NODISCARD;
 /* Who said it last, or NULL. */
@@ -48,7 +48,8 @@ const config_said *config_who(const config *c, const config_key *key, const char
 /* The same by the key's pattern. */
 const config_said *config_who_said(const config *c, const char *pattern, const char *item);
 
-/* Notes that what was said has no effect; `why` has static storage. False when nobody has said it, or it is noted. */
+/* Notes that what was said has no effect; `why` has static storage. False when nobody has said
+ * it, or it is noted. */
 bool config_overrule(config *c, const char *pattern, const char *item, const char *why);
 
 void config_warn(const config_loader *l, const char *hint, const char *fmt, ...) CB_PRINTF(3, 4);

@@ -1,11 +1,10 @@
-/* Every configuration key, one entry each. */
+/* Every configuration key, one entry each, and the rules that values and names keep. */
 #include "keys.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "defaults.h"
-#include "keys_rules.h"
 #include "name_rules.h"
 
 #define TOP(member)        .offset = offsetof(config, member)
@@ -27,6 +26,69 @@
 static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const deadline_actions[] = { "TSQ", "COMPENSATE", "FAIL", NULL };
+
+/* ---- rules of values and names, beside those of the bus in name_rules.h ---- */
+
+#define LETTERS NAME_LOWER NAME_UPPER
+#define ALNUM   NAME_LOWER NAME_UPPER NAME_DIGITS
+
+enum {
+    NAME_LIMIT = 100
+};
+
+static const char *rule_present(const char *text)
+{
+    return *text ? NULL : "it must not be empty";
+}
+
+static const char *rule_reply_queue(const char *text)
+{
+    const char *rule = name_rule_queue(text);
+
+    if (rule)
+        return rule;
+    return name_ends_with(text, "__commands") ? "replies never go to a __commands queue" : NULL;
+}
+
+/* "<set>.<key>". */
+static const char *rule_set_setting(const char *text)
+{
+    const char *dot = strchr(text, '.');
+    char set[NAME_SET_LIMIT + 1];
+
+    if (!dot || dot - text > NAME_SET_LIMIT)
+        return "write handlers.<set>.<key>";
+    memcpy(set, text, (size_t)(dot - text));
+    set[dot - text] = '\0';
+    if (name_rule_set(set))
+        return name_rule_set(set);
+    return name_is_made_of(dot + 1, NAME_LOWER, NAME_LOWER NAME_DIGITS "-",
+                           NAME_LIMIT - NAME_SET_LIMIT)
+               ? NULL
+               : "use a-z first, then a-z, 0-9 and -, at most 53 characters for a setting";
+}
+
+const char *rule_profile_name(const char *text)
+{
+    return name_is_made_of(text, ALNUM, ALNUM "_-", NAME_LIMIT) ? NULL
+                                                                : "use letters, digits, _ and -";
+}
+
+static const char *rule_item_name(const char *text)
+{
+    return name_is_made_of(text, LETTERS, ALNUM "_-", NAME_LIMIT)
+               ? NULL
+               : "use a letter first, then letters, digits, _ and -, at most 100 characters";
+}
+
+static const char *rule_worker_name(const char *text)
+{
+    return name_is_made_of(text, ALNUM, ALNUM "_.-", NAME_LIMIT)
+               ? NULL
+               : "use letters, digits, _ . and -, at most 100 characters";
+}
+
+/* ---- the table ---- */
 
 /* clang-format off: one key, one entry that reads like a row. */
 const config_key config_keys[] = {
@@ -194,6 +256,8 @@ const config_section config_sections[] = {
 /* clang-format on */
 const size_t n_config_sections = sizeof config_sections / sizeof *config_sections;
 
+/* ---- finding in it ---- */
+
 const config_section *section_find(const char *name)
 {
     for (size_t i = 0; i < n_config_sections; i++) {
@@ -203,7 +267,7 @@ const config_section *section_find(const char *name)
     return NULL;
 }
 
-static bool is_of(const config_key *key, const config_section *section)
+static bool key_is_of(const config_key *key, const config_section *section)
 {
     size_t length = strlen(section->name);
     return strncmp(key->path, section->name, length) == 0 && key->path[length] == '.';
@@ -216,7 +280,7 @@ const config_section *key_section(const config_key *key)
 
     for (size_t i = 0; i < n_config_sections; i++) {
         const config_section *section = &config_sections[i];
-        if (is_of(key, section) && (!longest || strlen(section->name) > strlen(longest->name)))
+        if (key_is_of(key, section) && (!longest || strlen(section->name) > strlen(longest->name)))
             longest = section;
     }
     return longest;

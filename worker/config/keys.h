@@ -3,6 +3,8 @@
 #ifndef APP_KEYS_H
 #define APP_KEYS_H
 
+#include <json-c/json.h>
+
 #include "config.h"
 
 typedef enum {
@@ -44,8 +46,8 @@ typedef struct {
     size_t items;     /* offset of the array; the first member of an item is its char *name */
     size_t count;     /* offset of its length */
     key_rule *name_rule;
-    bool
-        is_open; /* its keys are not ours to know: an item is named "<set>.<key>" and holds one value */
+    /* Its keys are not ours to know: an item is named "<set>.<key>" and holds one value. */
+    bool is_open;
 } config_section;
 
 extern const config_key config_keys[];
@@ -68,5 +70,26 @@ const char *key_path(const config_key *key, const char *item, char *out, size_t 
 
 /* The longest path: a section, a name and a leaf. */
 #define KEY_PATH_SIZE 192
+
+/* ---- values: an item is the struct that the key's offset is of, the config or one of its items
+ * ---- */
+
+/* Replaces the value, or leaves it and says what it must be: CB_MISUSE, "it must be 1 to 10000".
+ * Lists are written "a, b", with or without brackets. */
+bool key_parse(const config_key *key, void *item, const char *text, cb_error *e) CB_NODISCARD;
+void key_clear(const config_key *key, void *item);
+
+/* The value as a file would say it; NULL when there is none (or no memory). The caller owns it. */
+json_object *key_json(const config_key *key, const void *item);
+
+#define SIZE_SIZE 32 /* room for any size below */
+
+/* 1048576, 512KiB, 1MiB, 1GiB. */
+bool size_parse(const char *text, int64_t *bytes);
+/* In the largest unit that leaves a whole number. Returns out. */
+const char *size_write(int64_t bytes, char *out, size_t size);
+
+/* A key_rule, of the names of profiles. */
+const char *rule_profile_name(const char *text);
 
 #endif

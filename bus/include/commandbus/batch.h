@@ -13,10 +13,10 @@ typedef struct {
     const char *batch_id;    /* [a new one] */
 } cb_batch_options;
 
-/* Creates the batch and sends its commands, one transaction. The members' domain and batch_id are
- * the batch's. An empty batch is refused: it could never complete. `ret`, unless NULL, gets the id
- * before anything is sent: after a CB_LOST create it again under that id; INVALID_OPERATION then says
- * that it was there already. */
+/* Creates the batch and sends its commands, one transaction. The members' domain and batch_id
+ * are the batch's. An empty batch is refused: it could never complete. `ret`, unless NULL, gets
+ * the id before anything is sent: after a CB_LOST create it again under that id;
+ * INVALID_OPERATION then says that it was there already. */
 CB_API bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *commands,
                             size_t n, cb_uuid *ret, cb_error *e) CB_NODISCARD;
 
@@ -28,7 +28,8 @@ typedef struct {
     const char *reply_to;     /* where the completion message goes [nowhere] */
     const char *batch_id;     /* [a new one] */
     const char *deadline;     /* of each process: a moment as PostgreSQL reads it [none] */
-    /* Of each process, n of them: its id [a new one], and its deadline (NULL: the one above) [that one]. */
+    /* Of each process, n of them: its id [a new one], and its deadline (NULL: the one above)
+     * [that one]. */
     const char *const *process_ids;
     const char *const *deadlines;
     const char *leased_by; /* the caller runs them itself: cb_process_run_leased [workers do] */
@@ -43,9 +44,9 @@ enum {
     CB_BATCH_MOST_PROCESSES = 1000000 /* in one cb_start_batch */
 };
 
-/* Starts a process for each of n states (JSON objects) as one batch, in one transaction; workers run
- * them. What is in the batch counts as done when it has ended, and as completed only when it has
- * succeeded: COMPENSATED is a failure. `ret` as for cb_batch_create. */
+/* Starts a process for each of n states (JSON objects) as one batch, in one transaction; workers
+ * run them. What is in the batch counts as done when it has ended, and as completed only when it
+ * has succeeded: COMPENSATED is a failure. `ret` as for cb_batch_create. */
 CB_API bool cb_start_batch(cb_db *db, const cb_start_batch_options *options,
                            const char *const *states, size_t n, cb_uuid *ret,
                            cb_error *e) CB_NODISCARD;

@@ -1,32 +1,17 @@
-/* All of the bus in one include. C11; from C++ wrap it in extern "C". */
+/* All of the bus in one include. Who wants a part of it takes a front door:
+ *
+ *     commandbus/client.h    send, batches, start, respond, query, operate
+ *     commandbus/handler.h   handlers and handler sets; commandbus/host.h to test them
+ *     commandbus/process.h   process types and starting them (libcommandbus-process);
+ *                            commandbus/test.h to test them (libcommandbus-test)
+ *     commandbus/worker.h    a worker in a program of yours (libcommandbus-worker)
+ *
+ * Every other header is a piece of one of these. C11; functions have C linkage in C++ too. */
 #ifndef COMMANDBUS_H
 #define COMMANDBUS_H
 
-#include <commandbus/batch.h>
-#include <commandbus/db.h>
-#include <commandbus/domain.h>
-#include <commandbus/error.h>
-#include <commandbus/fleet.h>
+#include <commandbus/client.h>
 #include <commandbus/handler.h>
 #include <commandbus/host.h>
-#include <commandbus/json.h>
-#include <commandbus/lease.h>
-#include <commandbus/listen.h>
-#include <commandbus/migrate.h>
-#include <commandbus/module.h>
-#include <commandbus/outcome.h>
-#include <commandbus/process_query.h>
-#include <commandbus/process_request.h>
-#include <commandbus/process_row.h>
-#include <commandbus/purge.h>
-#include <commandbus/query.h>
-#include <commandbus/receive.h>
-#include <commandbus/responder.h>
-#include <commandbus/route.h>
-#include <commandbus/send.h>
-#include <commandbus/settle.h>
-#include <commandbus/tsq.h>
-#include <commandbus/uuid.h>
-#include <commandbus/version.h>
 
 #endif

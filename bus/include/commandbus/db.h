@@ -16,8 +16,8 @@ struct pg_conn;   /* libpq's PGconn */
 struct pg_result; /* libpq's PGresult */
 
 /* Connects. `url` is a libpq connection string or URL; its password never appears in a message.
- * Fails with CB_LOST when nobody answers, CB_DENIED when the login is refused, and CB_SERVER when it
- * comes with standard_conforming_strings = off. */
+ * Fails with CB_LOST when nobody answers, CB_DENIED when the login is refused, and CB_SERVER
+ * when it comes with standard_conforming_strings = off. */
 CB_API bool cb_db_open(const char *url, cb_db **ret, cb_error *e) CB_NODISCARD;
 /* The same with an application_name of the caller's, unless the URL has one [commandbus]: what
  * pg_stat_activity calls the connection. */
@@ -43,15 +43,16 @@ CB_API bool cb_db_is_lost(const cb_db *db);
 CB_API int cb_db_socket(const cb_db *db);
 
 /* One statement of yours beside the bus's, such as on tables of a handler set, with n ≤ 32 text
- * parameters (NULL is SQL's NULL). In a transaction of its own, READ COMMITTED and READ WRITE whatever
- * role and database have for a default, in one round trip; or as a part of the one that is open. On
- * success the caller owns *ret (PQclear). */
+ * parameters (NULL is SQL's NULL). In a transaction of its own, READ COMMITTED and READ WRITE
+ * whatever role and database have for a default, in one round trip; or as a part of the one that
+ * is open. On success the caller owns *ret (PQclear). */
 CB_API bool cb_db_ask(cb_db *db, const char *sql, const char *const values[], size_t n,
                       struct pg_result **ret, cb_error *e) CB_NODISCARD;
 
-/* libpq's connection, for what cb_db_ask cannot do. Borrowed, until the next reconnect; NULL when lost.
- * Leave it as it was: no transaction, no session settings. A statement outside a transaction that says
- * otherwise gets whatever isolation and access the role and the database have for a default. */
+/* libpq's connection, for what cb_db_ask cannot do. Borrowed, until the next reconnect; NULL
+ * when lost. Leave it as it was: no transaction, no session settings. A statement outside a
+ * transaction that says otherwise gets whatever isolation and access the role and the database
+ * have for a default. */
 CB_API struct pg_conn *cb_db_conn(cb_db *db);
 
 /* Ends what runs on a connection: the one thing about it that another thread may do. */
@@ -62,8 +63,9 @@ CB_API bool cb_canceler_open(cb_db *db, cb_canceler **ret, cb_error *e) CB_NODIS
 CB_API void cb_canceler_free(cb_canceler *canceler);
 DEFINE_OWNED(cb_canceler, cb_canceler_free)
 
-/* Tells the server, on a connection of its own, and returns when it has heard: the statement that runs, if one does, fails
- * with CB_AGAIN, and the connection is as good as before. Waits for as long as the server does not answer. */
+/* Tells the server, on a connection of its own, and returns when it has heard: the statement
+ * that runs, if one does, fails with CB_AGAIN, and the connection is as good as before. Waits
+ * for as long as the server does not answer. */
 CB_API bool cb_canceler_send(const cb_canceler *canceler, cb_error *e);
 
 /* A transaction around several calls, for example two sends that must both happen. */

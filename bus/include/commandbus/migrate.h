@@ -25,9 +25,9 @@ typedef struct {
 /* The schema version this binary brings and needs. */
 CB_API int cb_schema_version(void);
 
-/* Applies what is missing, in one transaction. Idempotent, safe from many clients at once. Refuses a
- * server without PGMQ or too old (CB_SCHEMA), and a schema that has outgrown this binary
- * (CB_SCHEMA_TOO_NEW). */
+/* Applies what is missing, in one transaction. Idempotent, safe from many clients at once.
+ * Refuses a server without PGMQ or too old (CB_SCHEMA), and a schema that has outgrown this
+ * binary (CB_SCHEMA_TOO_NEW). */
 CB_API bool cb_migrate(cb_db *db, cb_migrate_report *ret, cb_error *e) CB_NODISCARD;
 
 /* Changes nothing. Refuses what cb_migrate would refuse. */

@@ -9,8 +9,8 @@
 #ifndef COMMANDBUS_MODULE_H
 #define COMMANDBUS_MODULE_H
 
+#include <commandbus/context.h>
 #include <commandbus/error.h>
-#include <commandbus/handler.h>
 #include <commandbus/route.h>
 #include <stdint.h>
 
@@ -41,20 +41,21 @@ typedef struct {
     size_t n_processes;
     const cb_route *routes; /* HTTP, under features.http-api */
     size_t n_routes;
-    /* Called once after loading, before open(): takes the settings, and refuses with false the ones it does not
-     * know. Without it a set takes none. May be NULL. */
+    /* Called once after loading, before open(): takes the settings, and refuses with false the
+     * ones it does not know. Without it a set takes none. May be NULL. */
     bool (*configure)(const cb_module_config *config, cb_error *e);
     /* Called once after loading and before any handler; false refuses the start. May be NULL. */
     bool (*open)(cb_error *e);
-    /* Called once when no handler runs any more, unless configure() or open() refused. May be NULL. */
+    /* Called once when no handler runs any more, unless configure() or open() refused. May be
+     * NULL. */
     void (*close)(void);
 } cb_module;
 
 #define CB_MODULE_SYMBOL "cb_module_manifest"
 
 /* Defines the manifest of the set called `set`. Once per module. */
-#define CB_MODULE(set, ...)                           \
-    CB_API extern const cb_module cb_module_manifest; \
+#define CB_MODULE(set, ...)                         \
+    CB_API_DATA const cb_module cb_module_manifest; \
     const cb_module cb_module_manifest = { .abi = CB_MODULE_ABI, .name = #set, __VA_ARGS__ }
 
 #endif

@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-/* unused: clang does not count the clean-up as a use, and some locals are only there to be freed. */
+/* unused: clang does not count the clean-up as a use, and some locals are only there to be
+ * freed. */
 #define OWNED(T) __attribute__((cleanup(T##_drop), unused)) T *
 
 /* unused: a file that only drops or only takes is fine. */

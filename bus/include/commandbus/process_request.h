@@ -1,5 +1,5 @@
-/* Asking something of a process from outside: start it, answer it, decide about it. Each call is a durable
- * request in the database; a worker that has the type acts on it. */
+/* Asking something of a process from outside: start it, answer it, decide about it. Each call is
+ * a durable request in the database; a worker that has the type acts on it. */
 #ifndef COMMANDBUS_PROCESS_REQUEST_H
 #define COMMANDBUS_PROCESS_REQUEST_H
 
@@ -15,13 +15,15 @@ typedef struct {
     double lease_seconds;   /* with leased_by [30] */
 } cb_process_request_options;
 
-/* Starts a process of a registered type with a state (JSON object). Many at once: cb_start_batch, batch.h. */
+/* Starts a process of a registered type with a state (JSON object). Many at once:
+ * cb_start_batch, batch.h. */
 CB_API bool cb_process_request_start(cb_db *db, const char *process_type, const char *state,
                                      const cb_process_request_options *options, cb_uuid *ret,
                                      cb_error *e) CB_NODISCARD;
 
-/* Brings an asynchronous response (payload: JSON value, NULL for {}). *accepted is false when this
- * response_id (NULL: none) was there already. CB_INVALID_OPERATION: the login has no right to it (responder.h). */
+/* Brings an asynchronous response (payload: JSON value, NULL for {}). *accepted is false when
+ * this response_id (NULL: none) was there already. CB_INVALID_OPERATION: the login has no right
+ * to it (responder.h). */
 CB_API bool cb_process_respond(cb_db *db, const char *process_id, const char *name,
                                const char *payload, const char *response_id, bool *accepted,
                                cb_error *e) CB_NODISCARD;

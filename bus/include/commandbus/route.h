@@ -10,10 +10,11 @@
  *     static const cb_route routes[] = { { "GET", "/api/quotes/{pair}", quote } };
  *     CB_MODULE(rates, .routes = routes, .n_routes = CB_COUNT(routes), …);
  *
- * A route runs on one of a few threads that do nothing else, at the same time as itself: it keeps nothing in globals,
- * and bounds every wait but those for the database, which the worker bounds (http.route-timeout): the statement then fails,
- * and an answer from 500 on becomes a 503. Before it is called the worker has checked the token, the size of the body and
- * that cb_json_check_object (json.h) takes it. */
+ * A route runs on one of a few threads that do nothing else, at the same time as itself: it
+ * keeps nothing in globals, and bounds every wait but those for the database, which the worker
+ * bounds (http.route-timeout): the statement then fails, and an answer from 500 on becomes a
+ * 503. Before it is called the worker has checked the token, the size of the body and that
+ * cb_json_check_object (json.h) takes it. */
 #ifndef COMMANDBUS_ROUTE_H
 #define COMMANDBUS_ROUTE_H
 
@@ -28,7 +29,7 @@ enum {
     CB_ROUTE_PART_LENGTH = 128 - 1 /* of what stands for a {…}; longer is 404 */
 };
 
-struct cb_process_types; /* commandbus/run.h */
+struct cb_process_types; /* commandbus/process.h */
 
 /* Everything in it is borrowed for the call. */
 typedef struct cb_http_request {

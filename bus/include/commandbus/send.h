@@ -24,8 +24,9 @@ typedef struct {
 /* What can be known to be wrong without asking the database: required fields, JSON, UUIDs. */
 CB_API bool cb_send_check(const cb_send *command, cb_error *e) CB_NODISCARD;
 
-/* One command, one transaction (the caller's if one is open). `ret`, unless NULL, gets the id before
- * anything is sent: after a CB_LOST send again under it, DUPLICATE_COMMAND then means it was sent. */
+/* One command, one transaction (the caller's if one is open). `ret`, unless NULL, gets the id
+ * before anything is sent: after a CB_LOST send again under it, DUPLICATE_COMMAND then means it
+ * was sent. */
 CB_API bool cb_send_command(cb_db *db, const cb_send *command, cb_uuid *ret,
                             cb_error *e) CB_NODISCARD;
 

@@ -1,5 +1,6 @@
-/* The troubleshooting queue: what an operator does with commands that could not be finished. Each is
- * one guarded update, so that a double click acts once: the second is refused INVALID_OPERATION. */
+/* The troubleshooting queue: what an operator does with commands that could not be finished.
+ * Each is one guarded update, so that a double click acts once: the second is refused
+ * INVALID_OPERATION. */
 #ifndef COMMANDBUS_TSQ_H
 #define COMMANDBUS_TSQ_H
 

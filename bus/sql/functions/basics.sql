@@ -23,7 +23,8 @@ BEGIN
 END
 $$;
 
--- In plpgsql, whose plans are kept: an SQL function that cannot be inlined is planned at every call.
+-- In plpgsql, whose plans are kept: an SQL function that cannot be inlined is planned at every
+-- call.
 CREATE OR REPLACE FUNCTION commandbus.now() RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -36,7 +37,8 @@ $$;
 CREATE OR REPLACE FUNCTION commandbus.new_id() RETURNS uuid
 LANGUAGE sql VOLATILE AS $$
     SELECT overlay(gen_random_uuid()::text
-                   PLACING overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+                   PLACING overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)
+                                               ::bigint), 12, '0')
                                    PLACING '-' FROM 9 FOR 0) || '-7'
                    FROM 1 FOR 15)::uuid
 $$;
@@ -53,12 +55,14 @@ CREATE OR REPLACE FUNCTION commandbus.domain_name_problem(name text) RETURNS tex
 LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_]*$'
-            THEN format('invalid domain name ''%s'': a-z first, then a-z, 0-9 and _', left(name, 80))
-        WHEN name LIKE '%\_\_%' OR name LIKE '%\_'
-            THEN format('invalid domain name ''%s'': it may not contain __ nor end in _', left(name, 80))
-        WHEN length(name) > 37
-            THEN format('''%s'' is too long for a domain: 37 characters at most (PGMQ''s queue names have 47)',
+            THEN format('invalid domain name ''%s'': a-z first, then a-z, 0-9 and _',
                         left(name, 80))
+        WHEN name LIKE '%\_\_%' OR name LIKE '%\_'
+            THEN format('invalid domain name ''%s'': it may not contain __ nor end in _',
+                        left(name, 80))
+        WHEN length(name) > 37
+            THEN format('''%s'' is too long for a domain: 37 characters at most (PGMQ''s queue '
+                        'names have 47)', left(name, 80))
     END
 $$;
 
@@ -70,26 +74,31 @@ DECLARE
 BEGIN
     SELECT * INTO found_row FROM commandbus.domain d WHERE d.domain = name;
     IF NOT FOUND THEN
-        PERFORM commandbus.refuse('UNKNOWN_DOMAIN', format('domain ''%s'' is not registered', left(name, 80)),
-            'Check the spelling (commandbus queue list), or register it: commandbus queue create <domain>.');
+        PERFORM commandbus.refuse('UNKNOWN_DOMAIN',
+            format('domain ''%s'' is not registered', left(name, 80)),
+            'Check the spelling (commandbus queue list), or register it: commandbus queue create '
+            '<domain>.');
     END IF;
     RETURN found_row;
 END
 $$;
 
--- A reply goes to a queue that exists to hold replies, or nowhere. Those of processes are theirs alone: what
--- workers find there they take for replies to processes, and archive what is none.
+-- A reply goes to a queue that exists to hold replies, or nowhere. Those of processes are theirs
+-- alone: what workers find there they take for replies to processes, and archive what is none.
 CREATE OR REPLACE FUNCTION commandbus.check_reply_queue(name text) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    of_processes boolean := (SELECT r.of_processes FROM commandbus.reply_queue r WHERE r.queue_name = name);
+    of_processes boolean := (SELECT r.of_processes FROM commandbus.reply_queue r
+                             WHERE r.queue_name = name);
 BEGIN
     IF of_processes THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', format('workers take what is in ''%s'' for replies to processes', name),
-            'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue NAME makes one); '
-            'nothing was created or sent.');
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            format('workers take what is in ''%s'' for replies to processes', name),
+            'Name a queue that you read yourself (commandbus queue create DOMAIN --reply-queue '
+            'NAME makes one); nothing was created or sent.');
     ELSIF name IS NOT NULL AND of_processes IS NULL THEN
-        PERFORM commandbus.refuse('INVALID_NAME', format('unknown reply queue ''%s''', left(name, 80)),
+        PERFORM commandbus.refuse('INVALID_NAME',
+            format('unknown reply queue ''%s''', left(name, 80)),
             'Replies go to <domain>__replies of a registered domain, or to a queue made by '
             'commandbus queue create <domain> --reply-queue <name>; never to a __commands queue.');
     END IF;
@@ -100,7 +109,8 @@ $$;
 CREATE OR REPLACE FUNCTION commandbus.refuse_isolation(name text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT commandbus.refuse('INVALID_OPERATION',
-        format('%s works in READ COMMITTED only: an older snapshot does not know the fleet''s limit', name),
+        format('%s works in READ COMMITTED only: an older snapshot does not know the fleet''s '
+               'limit', name),
         format('Call %s in a transaction of its own with the default isolation.', name))
 $$;
 
@@ -109,14 +119,17 @@ $$;
 CREATE OR REPLACE FUNCTION commandbus.is_uuid(value text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT length(value) = 36 AND translate(value, '0123456789abcdefABCDEF', '') = '----'
-       AND substr(value, 9, 1) = '-' AND substr(value, 14, 1) = '-' AND substr(value, 19, 1) = '-' AND substr(value, 24, 1) = '-'
+       AND substr(value, 9, 1) = '-' AND substr(value, 14, 1) = '-' AND substr(value, 19, 1) = '-'
+       AND substr(value, 24, 1) = '-'
 $$;
 
--- NULL also for a moment that never comes: one such row must not fail the claim of all others. What was before
--- 1970 is past all the same, and 0 is no moment in C.
+-- NULL also for a moment that never comes: one such row must not fail the claim of all others. What
+-- was before 1970 is past all the same, and 0 is no moment in C.
 CREATE OR REPLACE FUNCTION commandbus.to_ms(moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN moment < 'infinity' THEN floor(date_part('epoch', greatest(moment, '1970-01-01 00:00:01Z')) * 1000)::bigint END
+    SELECT CASE WHEN moment < 'infinity'
+                THEN floor(date_part('epoch', greatest(moment, '1970-01-01 00:00:01Z'))
+                           * 1000)::bigint END
 $$;
 
 -- A string as JSON, null for NULL. STABLE as to_json is, or it would not be inlined.

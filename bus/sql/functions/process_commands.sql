@@ -1,9 +1,10 @@
 -- Commands of processes: sending them, and leaving them behind.
 
--- Sends what the settled items of a call ask for: `owners` says of which item each command of all items is, in their
--- order. By item and not by process: a run that lost its fence may be in the call beside the one that has it.
-CREATE OR REPLACE FUNCTION commandbus.send_of_processes(items jsonb, owners integer[], settled integer[], process_ids uuid[],
-    reply_queues text[])
+-- Sends what the settled items of a call ask for: `owners` says of which item each command of all
+-- items is, in their order. By item and not by process: a run that lost its fence may be in the
+-- call beside the one that has it.
+CREATE OR REPLACE FUNCTION commandbus.send_of_processes(items jsonb, owners integer[],
+    settled integer[], process_ids uuid[], reply_queues text[])
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -20,32 +21,40 @@ BEGIN
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
                array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
                array_agg(NULL::jsonb) AS headers,
-               -- Derived from the process, as the record beside it says: no id that others can have taken.
+               -- Derived from the process, as the record beside it says: no id that others can have
+               -- taken.
                bool_or(commandbus.is_derived_id(n.command_id) IS NOT TRUE) AS lacks_id
         FROM ROWS FROM (
-            jsonb_populate_recordset(NULL::commandbus.new_command, jsonb_path_query_array(items, 'lax $[*].commands[*]')),
+            jsonb_populate_recordset(NULL::commandbus.new_command,
+                                     jsonb_path_query_array(items, 'lax $[*].commands[*]')),
             unnest(owners)
-        ) AS n(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts, delay_seconds, timeout_seconds,
-               batch_id, headers, ord)
-        JOIN unnest(settled, process_ids, reply_queues) s(ord, process_id, reply_queue) ON s.ord = n.ord
+        ) AS n(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts,
+               delay_seconds, timeout_seconds, batch_id, headers, ord)
+        JOIN unnest(settled, process_ids, reply_queues) s(ord, process_id, reply_queue)
+            ON s.ord = n.ord
         GROUP BY n.domain ORDER BY n.domain
     LOOP
-        SELECT CASE WHEN c.lacks_id THEN 'INVALID_DATA: a command of a process needs its command_id, a UUID of version 8'
-                    ELSE min(commandbus.command_problem(n.command_type, n.data, n.max_attempts, 0, n.timeout_seconds, NULL, d.payload_limit)) END
+        SELECT CASE WHEN c.lacks_id
+                    THEN 'INVALID_DATA: a command of a process needs its command_id, a UUID of '
+                         'version 8'
+                    ELSE min(commandbus.command_problem(n.command_type, n.data, n.max_attempts, 0,
+                             n.timeout_seconds, NULL, d.payload_limit)) END
         INTO problem
-        FROM commandbus.known_domain(c.domain) d, unnest(c.command_type, c.data, c.max_attempts, c.timeout_seconds)
+        FROM commandbus.known_domain(c.domain) d,
+             unnest(c.command_type, c.data, c.max_attempts, c.timeout_seconds)
             n(command_type, data, max_attempts, timeout_seconds);
         IF problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(problem);
         END IF;
-        PERFORM commandbus.put_commands(c.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
-            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers, c.correlation_id);
+        PERFORM commandbus.put_commands(c.domain, c.element, c.command_id, c.correlation_id,
+            c.command_type, c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id,
+            c.headers, c.correlation_id);
     END LOOP;
 END
 $$;
 
--- Takes back commands that nobody has ever received, with their final reply. One that was received, or whose
--- row or message somebody has locked at this moment, is left alone: its own end will tell.
+-- Takes back commands that nobody has ever received, with their final reply. One that was received,
+-- or whose row or message somebody has locked at this moment, is left alone: its own end will tell.
 CREATE OR REPLACE FUNCTION commandbus.cancel_unreceived(worker text, cancels jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -54,14 +63,18 @@ DECLARE
     held   record; -- the commands of one domain, column by column
     locked bigint[];
 BEGIN
-    FOR name IN SELECT DISTINCT e ->> 'domain' FROM unnest(cancels) l(list), jsonb_array_elements(l.list) e ORDER BY 1 LOOP
-        SELECT array_agg(c.command_id ORDER BY c.msg_id) AS ids, array_agg(c.msg_id ORDER BY c.msg_id) AS msg_ids,
+    FOR name IN SELECT DISTINCT e ->> 'domain'
+                FROM unnest(cancels) l(list), jsonb_array_elements(l.list) e
+                ORDER BY 1 LOOP
+        SELECT array_agg(c.command_id ORDER BY c.msg_id) AS ids,
+               array_agg(c.msg_id ORDER BY c.msg_id) AS msg_ids,
                array_agg(e ->> 'reason' ORDER BY c.msg_id) AS reasons
         INTO held
         FROM unnest(cancels) l(list) CROSS JOIN LATERAL jsonb_array_elements(l.list) e
         CROSS JOIN LATERAL (
             SELECT c.command_id, c.msg_id FROM commandbus.command_metadata c
-            WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = name AND c.status = 'PENDING' AND c.lease_no = 0
+            WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = name
+              AND c.status = 'PENDING' AND c.lease_no = 0
             FOR UPDATE OF c SKIP LOCKED
         ) c
         WHERE e ->> 'domain' = name;
@@ -76,19 +89,22 @@ BEGIN
 
         WITH canceled AS (
             UPDATE commandbus.command_metadata c
-            SET status = 'CANCELED', completed_at = statement_timestamp(), updated_at = statement_timestamp()
+            SET status = 'CANCELED', completed_at = statement_timestamp(),
+                updated_at = statement_timestamp()
             FROM unnest(held.ids, held.msg_ids, held.reasons) h(command_id, msg_id, reason)
-            WHERE c.command_id = h.command_id AND c.domain = name AND h.msg_id <> ALL (coalesce(locked, '{}'))
+            WHERE c.command_id = h.command_id AND c.domain = name
+              AND h.msg_id <> ALL (coalesce(locked, '{}'))
             RETURNING c.command_id, c.correlation_id, c.reply_to, c.lease_no, c.attempts, h.reason
         ), audited AS (
-            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
-            SELECT c.command_id, c.lease_no, c.attempts, name, 'OPERATOR_CANCEL', cancel_unreceived.worker,
-                   jsonb_build_object('reason', c.reason)
+            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker,
+                                          details)
+            SELECT c.command_id, c.lease_no, c.attempts, name, 'OPERATOR_CANCEL',
+                   cancel_unreceived.worker, jsonb_build_object('reason', c.reason)
             FROM canceled c
         )
         SELECT array_agg(c.reply_to) AS queues,
-               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL, NULL, NULL, NULL,
-                                                  c.reason, true)) AS messages
+               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL,
+                                                  NULL, NULL, NULL, c.reason, true)) AS messages
         INTO held FROM canceled c WHERE c.reply_to IS NOT NULL;
         IF held.queues IS NOT NULL THEN
             PERFORM commandbus.send_replies(name, held.queues, held.messages);
@@ -97,10 +113,11 @@ BEGIN
 END
 $$;
 
--- Ends commands in the troubleshooting queue whose failure their process goes on with ("failed": true), with their
--- final reply, which says what the failure was. An operator who was faster, or who has one locked at this moment,
--- decides: it is left alone. So is one that was retried and is there again with another failure, of which its process
--- has not judged: perhaps its outcome is not known this time. The reply that tells of it is on its way.
+-- Ends commands in the troubleshooting queue whose failure their process goes on with ("failed":
+-- true), with their final reply, which says what the failure was. An operator who was faster, or
+-- who has one locked at this moment, decides: it is left alone. So is one that was retried and is
+-- there again with another failure, of which its process has not judged: perhaps its outcome is not
+-- known this time. The reply that tells of it is on its way.
 CREATE OR REPLACE FUNCTION commandbus.end_failed(worker text, cancels jsonb[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -115,7 +132,8 @@ BEGIN
                 SELECT c.command_id, c.domain FROM commandbus.command_metadata c
                 WHERE c.command_id = (e ->> 'command_id')::uuid AND c.domain = e ->> 'domain'
                   AND c.status = 'IN_TROUBLESHOOTING_QUEUE'
-                  AND (c.error_type::text, c.error_code) IS NOT DISTINCT FROM (e ->> 'error_type', e ->> 'error_code')
+                  AND (c.error_type::text, c.error_code)
+                      IS NOT DISTINCT FROM (e ->> 'error_type', e ->> 'error_code')
                 FOR UPDATE OF c SKIP LOCKED
             ) c
             WHERE (e ->> 'failed')::boolean
@@ -126,14 +144,18 @@ BEGIN
             FROM held h WHERE c.command_id = h.command_id AND c.domain = h.domain
             RETURNING c.*, h.reason
         ), audited AS (
-            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
-            SELECT c.command_id, c.lease_no, c.attempts, c.domain, 'OPERATOR_CANCEL', end_failed.worker,
-                   jsonb_strip_nulls(jsonb_build_object('reason', c.reason, 'error_code', c.error_code, 'failed', true))
+            INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker,
+                                          details)
+            SELECT c.command_id, c.lease_no, c.attempts, c.domain, 'OPERATOR_CANCEL',
+                   end_failed.worker,
+                   jsonb_strip_nulls(jsonb_build_object('reason', c.reason,
+                                                        'error_code', c.error_code, 'failed', true))
             FROM ended c
         )
         SELECT c.domain, array_agg(c.reply_to) AS queues,
-               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL, c.error_type,
-                                                  c.error_code, c.error_message, c.reason, true)) AS messages
+               array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL,
+                                                  c.error_type, c.error_code, c.error_message,
+                                                  c.reason, true)) AS messages
         FROM ended c WHERE c.reply_to IS NOT NULL GROUP BY c.domain ORDER BY c.domain
     LOOP
         PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages);

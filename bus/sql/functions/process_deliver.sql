@@ -1,20 +1,23 @@
 -- Delivering replies: from a reply queue into the inboxes of the processes that wait for them.
 
--- The commands' and processes' ids of messages in the wire format of a reply, NULL for what is none. Nearly always
--- all of them are: then nothing is asked twice.
-CREATE OR REPLACE FUNCTION commandbus.read_replies(messages jsonb[], OUT command_ids uuid[], OUT process_ids uuid[])
+-- The commands' and processes' ids of messages in the wire format of a reply, NULL for what is
+-- none. Nearly always all of them are: then nothing is asked twice.
+CREATE OR REPLACE FUNCTION commandbus.read_replies(messages jsonb[], OUT command_ids uuid[],
+    OUT process_ids uuid[])
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fine boolean;
 BEGIN
     BEGIN
-        SELECT array_agg(r.command_id::uuid ORDER BY r.ord), array_agg(r.process_id::uuid ORDER BY r.ord),
+        SELECT array_agg(r.command_id::uuid ORDER BY r.ord),
+               array_agg(r.process_id::uuid ORDER BY r.ord),
                -- The cast takes other places of the hyphens, too.
                bool_and(coalesce(r.outcome IN ('SUCCESS', 'FAILED', 'CANCELED')
                         AND r.command_id LIKE '________-____-____-____-____________'
                         AND r.process_id LIKE '________-____-____-____-____________', false))
         INTO command_ids, process_ids, fine
-        FROM (SELECT m.ord, m.message ->> 'command_id' AS command_id, m.message ->> 'correlation_id' AS process_id,
+        FROM (SELECT m.ord, m.message ->> 'command_id' AS command_id,
+                     m.message ->> 'correlation_id' AS process_id,
                      m.message ->> 'outcome' AS outcome
               FROM unnest(messages) WITH ORDINALITY m(message, ord) OFFSET 0) r;
     EXCEPTION
@@ -25,11 +28,13 @@ BEGIN
         RETURN;
     END IF;
     SELECT array_agg(CASE WHEN r.fine THEN (r.message ->> 'command_id')::uuid END ORDER BY r.ord),
-           array_agg(CASE WHEN r.fine THEN (r.message ->> 'correlation_id')::uuid END ORDER BY r.ord)
+           array_agg(CASE WHEN r.fine THEN (r.message ->> 'correlation_id')::uuid END
+                     ORDER BY r.ord)
     INTO command_ids, process_ids
     FROM (
         SELECT m.message, m.ord, coalesce(
-                   jsonb_typeof(m.message) = 'object' AND m.message ->> 'outcome' IN ('SUCCESS', 'FAILED', 'CANCELED')
+                   jsonb_typeof(m.message) = 'object'
+                   AND m.message ->> 'outcome' IN ('SUCCESS', 'FAILED', 'CANCELED')
                    AND commandbus.is_uuid(m.message ->> 'command_id')
                    AND commandbus.is_uuid(m.message ->> 'correlation_id'), false) AS fine
         FROM unnest(messages) WITH ORDINALITY m(message, ord)
@@ -37,21 +42,23 @@ BEGIN
 END
 $$;
 
--- Up to `quantity` messages of a reply queue. A reply for a live process goes into its inbox and wakes it, one
--- for a process that has ended is archived (late), what is no reply too (dead-lettered), and so, once it is older
--- than the grace, is a reply to a process or a command that nobody knows. What belongs to a process that
--- somebody has locked stays (locked). Never waits for a lock.
+-- Up to `quantity` messages of a reply queue. A reply for a live process goes into its inbox and
+-- wakes it, one for a process that has ended is archived (late), what is no reply too
+-- (dead-lettered), and so, once it is older than the grace, is a reply to a process or a command
+-- that nobody knows. What belongs to a process that somebody has locked stays (locked). Never waits
+-- for a lock.
 -- Stages:
 --   1. messages are taken out of the queue ("<queue>.pop")
 --   2. the rows of their processes are locked, in order
 --   3. reply: what becomes of each (LIVE, LATE, LOCKED, EARLY, dead)
 --   4. inbox, wake_at, events and audit, in one statement
 --   5. what could not be delivered is put back or archived; whoever waits for processes is woken
-CREATE OR REPLACE FUNCTION commandbus.deliver_replies(reply_queue text, worker text, quantity integer DEFAULT 100,
-    grace_seconds double precision DEFAULT 60, OUT delivered bigint, OUT late bigint, OUT dead_lettered bigint,
-    OUT taken bigint, OUT locked bigint)
+CREATE OR REPLACE FUNCTION commandbus.deliver_replies(reply_queue text, worker text,
+    quantity integer DEFAULT 100, grace_seconds double precision DEFAULT 60, OUT delivered bigint,
+    OUT late bigint, OUT dead_lettered bigint, OUT taken bigint, OUT locked bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     queue        commandbus.reply_queue;
@@ -62,29 +69,36 @@ DECLARE
     done         record;
 BEGIN
     IF (quantity > 0 AND grace_seconds >= 0 AND worker <> '') IS NOT TRUE THEN
-        PERFORM commandbus.refuse('INVALID_DATA', 'quantity must be positive, grace_seconds not negative and worker a name',
-                                  'Correct the call; nothing was delivered.');
+        PERFORM commandbus.refuse('INVALID_DATA',
+                                  'quantity must be positive, grace_seconds not negative and '
+                                  'worker a name', 'Correct the call; nothing was delivered.');
     END IF;
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', 'replies are delivered in READ COMMITTED only: an older snapshot does '
-            'not know what is locked', 'Call deliver_replies in a transaction of its own with the default isolation.');
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            'replies are delivered in READ COMMITTED only: an older snapshot does not know what is '
+            'locked',
+            'Call deliver_replies in a transaction of its own with the default isolation.');
     END IF;
-    SELECT * INTO queue FROM commandbus.reply_queue r WHERE r.queue_name = deliver_replies.reply_queue;
+    SELECT * INTO queue FROM commandbus.reply_queue r
+    WHERE r.queue_name = deliver_replies.reply_queue;
     IF NOT FOUND THEN
         PERFORM commandbus.check_reply_queue(coalesce(deliver_replies.reply_queue, ''));
     END IF;
     delivered := 0; late := 0; dead_lettered := 0; taken := 0; locked := 0;
-    -- One that no process type replies to is somebody else's to read: what lies there is no dead letter.
+    -- One that no process type replies to is somebody else's to read: what lies there is no dead
+    -- letter.
     IF NOT queue.of_processes THEN
         RETURN;
     END IF;
     -- A queue that somebody dropped must not stop what follows.
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || deliver_replies.reply_queue)), 'DELETE') IS NOT TRUE
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || deliver_replies.reply_queue)),
+                           'DELETE') IS NOT TRUE
        OR to_regproc(format('commandbus.%I', deliver_replies.reply_queue || '.pop')) IS NULL THEN
         RETURN;
     END IF;
 
-    EXECUTE format('SELECT * FROM commandbus.%I($1)', deliver_replies.reply_queue || '.pop') INTO got USING quantity;
+    EXECUTE format('SELECT * FROM commandbus.%I($1)', deliver_replies.reply_queue || '.pop')
+    INTO got USING quantity;
     taken := coalesce(cardinality(got.msg_ids), 0);
     IF taken = 0 THEN
         RETURN;
@@ -93,19 +107,24 @@ BEGIN
     SELECT array_agg(p.process_id) INTO held
     FROM (SELECT DISTINCT id FROM unnest(ids.process_ids) id WHERE id IS NOT NULL ORDER BY id) r
     CROSS JOIN LATERAL (
-        SELECT p.process_id FROM commandbus.process p WHERE p.process_id = r.id FOR UPDATE OF p SKIP LOCKED
+        SELECT p.process_id FROM commandbus.process p WHERE p.process_id = r.id
+        FOR UPDATE OF p SKIP LOCKED
     ) p;
 
     -- In a statement that began after the locks: it sees what whoever had them before has written.
     WITH reply AS MATERIALIZED (
-        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain, p.inbox_seq, c.domain AS sent_to,
-               (p.lease_owner IS NOT NULL AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
+        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain,
+               p.inbox_seq, c.domain AS sent_to,
+               (p.lease_owner IS NOT NULL
+                AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
                CASE WHEN m.process_id IS NULL THEN 'the message is not a reply'
                     WHEN p.status IS NULL THEN 'there is no such process'
                     WHEN c.command_id IS NULL THEN 'the process has no such command' END AS problem,
                CASE WHEN m.process_id IS NULL THEN 'DEAD'
                     WHEN p.status IS NULL OR c.command_id IS NULL THEN
-                        CASE WHEN isfinite(m.enqueued_at) AND m.enqueued_at > statement_timestamp() - make_interval(secs => grace_seconds)
+                        CASE WHEN isfinite(m.enqueued_at)
+                                  AND m.enqueued_at > statement_timestamp()
+                                                      - make_interval(secs => grace_seconds)
                              THEN 'EARLY' ELSE 'DEAD' END
                     WHEN (m.process_id = ANY (held)) IS NOT TRUE THEN 'LOCKED'
                     WHEN p.status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED') THEN 'LATE'
@@ -113,33 +132,40 @@ BEGIN
         FROM unnest(got.msg_ids, got.enqueued_at, got.messages, ids.command_ids, ids.process_ids)
             WITH ORDINALITY m(msg_id, enqueued_at, message, command_id, process_id, ord)
         LEFT JOIN LATERAL (
-            SELECT p.ctid AS place, p.domain, p.status, p.inbox_seq, p.lease_owner, p.lease_until FROM commandbus.process p
+            SELECT p.ctid AS place, p.domain, p.status, p.inbox_seq, p.lease_owner, p.lease_until
+            FROM commandbus.process p
             WHERE p.process_id = m.process_id LIMIT 1
         ) p ON true
         LEFT JOIN LATERAL (
-            -- Of the command that this process sent, and no other: only settle_processes writes process_id, in the
-            -- transaction that writes the record. Which record it is, the engine finds: by the id, which is derived from
-            -- process, step and send number, and by the domain.
+            -- Of the command that this process sent, and no other: only settle_processes writes
+            -- process_id, in the transaction that writes the record. Which record it is, the engine
+            -- finds: by the id, which is derived from process, step and send number, and by the
+            -- domain.
             SELECT c.command_id, c.domain FROM commandbus.command_metadata c
-            WHERE c.command_id = m.command_id AND c.process_id = m.process_id AND c.reply_to = deliver_replies.reply_queue
+            WHERE c.command_id = m.command_id AND c.process_id = m.process_id
+              AND c.reply_to = deliver_replies.reply_queue
             LIMIT 1
         ) c ON true
     ), arrived AS (
         INSERT INTO commandbus.process_inbox (process_id, seq, at, kind, name, payload)
-        SELECT r.process_id, r.inbox_seq + row_number() OVER (PARTITION BY r.process_id ORDER BY r.msg_id),
-               clock_timestamp(), 'REPLY', r.message ->> 'outcome', r.message || jsonb_build_object('domain', r.sent_to)
+        SELECT r.process_id,
+               r.inbox_seq + row_number() OVER (PARTITION BY r.process_id ORDER BY r.msg_id),
+               clock_timestamp(), 'REPLY', r.message ->> 'outcome',
+               r.message || jsonb_build_object('domain', r.sent_to)
         FROM reply r WHERE r.fate = 'LIVE'
     ), woken AS (
         UPDATE commandbus.process p
         SET inbox_seq = p.inbox_seq + r.n, content_bytes = p.content_bytes + r.bytes,
             wake_at = CASE WHEN r.leased THEN p.wake_at ELSE moment END
-        FROM (SELECT r.place, r.leased, count(*) AS n, sum(200 + commandbus.json_bytes(r.message)) AS bytes
+        FROM (SELECT r.place, r.leased, count(*) AS n,
+                     sum(200 + commandbus.json_bytes(r.message)) AS bytes
               FROM reply r WHERE r.fate = 'LIVE' GROUP BY 1, 2) r
         -- By place: by key, a plan made while the table was small read all of it at each call.
         WHERE p.ctid = r.place
     ), told AS (
         -- Of a final reply that is in time the record tells.
-        INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker, details)
+        INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker,
+                                              details)
         SELECT moment, r.process_id, r.command_id,
                CASE r.fate WHEN 'LATE' THEN 'LATE_REPLY' ELSE 'REPLY_NOT_FINAL' END,
                (SELECT h.name FROM commandbus.process_history h
@@ -150,26 +176,35 @@ BEGIN
     ), audited AS (
         INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
         SELECT r.command_id, queue.domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
-               jsonb_build_object('queue', deliver_replies.reply_queue, 'msg_id', r.msg_id, 'reason', r.problem)
+               jsonb_build_object('queue', deliver_replies.reply_queue, 'msg_id', r.msg_id,
+                                  'reason', r.problem)
         FROM reply r WHERE r.fate = 'DEAD'
     )
-    SELECT count(*) FILTER (WHERE r.fate = 'LIVE') AS live, count(*) FILTER (WHERE r.fate = 'LATE') AS late,
-           count(*) FILTER (WHERE r.fate = 'DEAD') AS dead, count(*) FILTER (WHERE r.fate = 'LOCKED') AS locked,
+    SELECT count(*) FILTER (WHERE r.fate = 'LIVE') AS live,
+           count(*) FILTER (WHERE r.fate = 'LATE') AS late,
+           count(*) FILTER (WHERE r.fate = 'DEAD') AS dead,
+           count(*) FILTER (WHERE r.fate = 'LOCKED') AS locked,
            array_agg(DISTINCT r.domain) FILTER (WHERE r.fate = 'LIVE' AND NOT r.leased) AS domains,
-           array_agg(r.fate ORDER BY r.ord) AS fates, array_agg(r.msg_id) FILTER (WHERE r.fate IN ('LATE', 'DEAD')) AS archives
+           array_agg(r.fate ORDER BY r.ord) AS fates,
+           array_agg(r.msg_id) FILTER (WHERE r.fate IN ('LATE', 'DEAD')) AS archives
     INTO done FROM reply r;
     delivered := done.live; late := done.late; dead_lettered := done.dead; locked := done.locked;
 
     IF delivered < taken THEN
         -- As they were; what came too early again in a second.
-        EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers) '
+        EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, '
+                       'message, headers) '
                        'OVERRIDING SYSTEM VALUE SELECT m.msg_id, '
-                       '    least(m.read_ct, 2147483646) + 1, m.enqueued_at, statement_timestamp(), '
-                       '    CASE m.fate WHEN ''EARLY'' THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
+                       '    least(m.read_ct, 2147483646) + 1, m.enqueued_at, '
+                       'statement_timestamp(), '
+                       '    CASE m.fate WHEN ''EARLY'' '
+                       'THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
                        '    m.message, m.headers '
-                       'FROM unnest($1, $2, $3, $4, $5, $6, $7) m(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
+                       'FROM unnest($1, $2, $3, $4, $5, $6, $7) '
+                       'm(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
                        'WHERE m.fate <> ''LIVE''', 'q_' || deliver_replies.reply_queue)
-        USING got.msg_ids, got.read_cts, got.enqueued_at, got.vts, got.messages, got.headers, done.fates;
+        USING got.msg_ids, got.read_cts, got.enqueued_at, got.vts, got.messages, got.headers,
+              done.fates;
         IF done.archives IS NOT NULL THEN
             PERFORM commandbus.archive_messages(deliver_replies.reply_queue, done.archives);
         END IF;
@@ -178,18 +213,22 @@ BEGIN
 END
 $$;
 
--- The same from the queues that these types had before: commands that were sent then still reply there. How many were
--- delivered.
-CREATE OR REPLACE FUNCTION commandbus.deliver_former_replies(worker text, process_types text[], grace_seconds double precision DEFAULT 60)
+-- The same from the queues that these types had before: commands that were sent then still reply
+-- there. How many were delivered.
+CREATE OR REPLACE FUNCTION commandbus.deliver_former_replies(worker text, process_types text[],
+    grace_seconds double precision DEFAULT 60)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue     text;
     delivered bigint := 0;
 BEGIN
-    FOR queue IN SELECT DISTINCT q FROM commandbus.process_type t CROSS JOIN LATERAL unnest(t.former_queues) q
+    FOR queue IN SELECT DISTINCT q FROM commandbus.process_type t
+                 CROSS JOIN LATERAL unnest(t.former_queues) q
                  WHERE t.process_type = ANY (process_types) ORDER BY 1 LOOP
         delivered := delivered
-            + (SELECT d.delivered FROM commandbus.deliver_replies(queue, worker, grace_seconds => deliver_former_replies.grace_seconds) d);
+            + (SELECT d.delivered
+               FROM commandbus.deliver_replies(queue, worker, grace_seconds =>
+                        deliver_former_replies.grace_seconds) d);
     END LOOP;
     RETURN delivered;
 END

@@ -1,20 +1,22 @@
 -- Queues exist because a domain was registered, never by accident of a typo in send.
 
--- Claiming messages is a function of each queue's own, "<queue>.take": its plan is kept. EXECUTE would
--- plan anew at every claim, which takes six times as long as the claim itself, and longer the more dead
--- entries lie at the ends of the index that the planner looks at. Internal: only receive calls it.
+-- Claiming messages is a function of each queue's own, "<queue>.take": its plan is kept. EXECUTE
+-- would plan anew at every claim, which takes six times as long as the claim itself, and longer the
+-- more dead entries lie at the ends of the index that the planner looks at. Internal: only receive
+-- calls it.
 CREATE OR REPLACE FUNCTION commandbus.create_queue_take(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- By ctid and not by msg_id: the row was just locked, its place is known.
     EXECUTE format($sql$
-        CREATE OR REPLACE FUNCTION commandbus.%1$I(quantity integer, lease_end timestamptz, after timestamptz,
-            OUT msg_ids bigint[], OUT visible_at timestamptz[])
+        CREATE OR REPLACE FUNCTION commandbus.%1$I(quantity integer, lease_end timestamptz,
+            after timestamptz, OUT msg_ids bigint[], OUT visible_at timestamptz[])
         LANGUAGE plpgsql AS $body$
         BEGIN
             WITH due AS MATERIALIZED (
                 SELECT q.ctid AS place, q.vt FROM pgmq.%2$I q
-                WHERE q.vt <= statement_timestamp() AND q.vt >= after ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
+                WHERE q.vt <= statement_timestamp() AND q.vt >= after
+                ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
             ), taken AS (
                 UPDATE pgmq.%2$I q SET vt = lease_end,
                     read_ct = greatest(least(q.read_ct, 2147483646), 0) + 1,
@@ -29,26 +31,28 @@ BEGIN
 END
 $$;
 
--- Taking messages out of a queue for good, likewise: "<queue>.pop". Internal: only deliver_replies calls it, and
--- puts back what cannot be delivered yet.
+-- Taking messages out of a queue for good, likewise: "<queue>.pop". Internal: only deliver_replies
+-- calls it, and puts back what cannot be delivered yet.
 CREATE OR REPLACE FUNCTION commandbus.create_queue_pop(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format($sql$
-        CREATE OR REPLACE FUNCTION commandbus.%1$I(quantity integer, OUT msg_ids bigint[], OUT read_cts integer[],
-            OUT enqueued_at timestamptz[], OUT vts timestamptz[], OUT messages jsonb[], OUT headers jsonb[])
+        CREATE OR REPLACE FUNCTION commandbus.%1$I(quantity integer, OUT msg_ids bigint[],
+            OUT read_cts integer[], OUT enqueued_at timestamptz[], OUT vts timestamptz[],
+            OUT messages jsonb[], OUT headers jsonb[])
         LANGUAGE plpgsql AS $body$
         #variable_conflict use_column
         BEGIN
             WITH due AS MATERIALIZED (
                 SELECT q.ctid AS place FROM pgmq.%2$I q
-                WHERE q.vt <= statement_timestamp() ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
+                WHERE q.vt <= statement_timestamp()
+                ORDER BY q.vt LIMIT quantity FOR UPDATE SKIP LOCKED
             ), popped AS (
                 DELETE FROM pgmq.%2$I q USING due WHERE q.ctid = due.place
                 RETURNING q.msg_id, q.read_ct, q.enqueued_at, q.vt, q.message, q.headers
             )
-            SELECT array_agg(p.msg_id), array_agg(p.read_ct), array_agg(p.enqueued_at), array_agg(p.vt),
-                   array_agg(p.message), array_agg(p.headers)
+            SELECT array_agg(p.msg_id), array_agg(p.read_ct), array_agg(p.enqueued_at),
+                   array_agg(p.vt), array_agg(p.message), array_agg(p.headers)
             INTO msg_ids, read_cts, enqueued_at, vts, messages, headers FROM popped p;
         END
         $body$
@@ -57,13 +61,15 @@ BEGIN
 END
 $$;
 
--- Putting messages into a queue, likewise: "<queue>.put", which answers their ids in the order of the arrays. Internal:
--- whoever sends or replies calls it. Without a moment of its own a message is visible at once.
+-- Putting messages into a queue, likewise: "<queue>.put", which answers their ids in the order of
+-- the arrays. Internal: whoever sends or replies calls it. Without a moment of its own a message is
+-- visible at once.
 CREATE OR REPLACE FUNCTION commandbus.create_queue_put(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format($sql$
-        CREATE OR REPLACE FUNCTION commandbus.%1$I(messages jsonb[], vts timestamptz[] DEFAULT NULL, headers jsonb[] DEFAULT NULL)
+        CREATE OR REPLACE FUNCTION commandbus.%1$I(messages jsonb[],
+            vts timestamptz[] DEFAULT NULL, headers jsonb[] DEFAULT NULL)
         RETURNS bigint[] LANGUAGE plpgsql AS $body$
         #variable_conflict use_column
         DECLARE
@@ -73,16 +79,19 @@ BEGIN
                 SELECT nextval(%3$L::regclass) AS msg_id, i.*
                 FROM unnest(messages, vts, headers) WITH ORDINALITY i(message, vt, headers, ord)
             ), message AS (
-                INSERT INTO pgmq.%2$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers)
+                INSERT INTO pgmq.%2$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message,
+                                       headers)
                 OVERRIDING SYSTEM VALUE
-                SELECT i.msg_id, 0, statement_timestamp(), NULL, coalesce(i.vt, statement_timestamp()), i.message, i.headers
+                SELECT i.msg_id, 0, statement_timestamp(), NULL,
+                       coalesce(i.vt, statement_timestamp()), i.message, i.headers
                 FROM item i
             )
             SELECT array_agg(i.msg_id ORDER BY i.ord) INTO msg_ids FROM item i;
             RETURN msg_ids;
         END
         $body$
-    $sql$, queue_name || '.put', 'q_' || queue_name, format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'));
+    $sql$, queue_name || '.put', 'q_' || queue_name,
+        format('pgmq.%I', 'q_' || queue_name || '_msg_id_seq'));
     EXECUTE format('REVOKE ALL ON FUNCTION commandbus.%I FROM PUBLIC', queue_name || '.put');
 END
 $$;
@@ -111,13 +120,16 @@ BEGIN
     -- vacuum. Vacuum by count, without pausing, and leave room in each page so that a new version
     -- of a claimed message finds a place near the old one.
     EXECUTE format('ALTER TABLE %s SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, '
-                   'autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_insert_scale_factor = 0, '
-                   'autovacuum_vacuum_insert_threshold = 50000, autovacuum_analyze_scale_factor = 0, '
-                   'autovacuum_analyze_threshold = 50000, autovacuum_vacuum_cost_delay = 0)', queue_table);
-    EXECUTE format('GRANT SELECT ON %s, %s, %s TO commandbus_operator', queue_table, archive_table, queue_seq);
+                   'autovacuum_vacuum_threshold = 10000, '
+                   'autovacuum_vacuum_insert_scale_factor = 0, '
+                   'autovacuum_vacuum_insert_threshold = 50000, '
+                   'autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000, '
+                   'autovacuum_vacuum_cost_delay = 0)', queue_table);
+    EXECUTE format('GRANT SELECT ON %s, %s, %s TO commandbus_operator', queue_table, archive_table,
+                   queue_seq);
     -- What pgmq.metrics reads. Payloads stay out of sight of monitoring.
-    EXECUTE format('GRANT SELECT (msg_id, read_ct, enqueued_at, last_read_at, vt) ON %s, %s TO commandbus_monitor',
-                   queue_table, archive_table);
+    EXECUTE format('GRANT SELECT (msg_id, read_ct, enqueued_at, last_read_at, vt) ON %s, %s '
+                   'TO commandbus_monitor', queue_table, archive_table);
     EXECUTE format('GRANT SELECT ON %s TO commandbus_monitor', queue_seq);
     PERFORM commandbus.create_queue_take(queue_name);
     PERFORM commandbus.create_queue_pop(queue_name);
@@ -152,20 +164,24 @@ $$;
 
 -- Makes <domain>__commands and <domain>__replies, and the named further reply queue if there is
 -- one. Safe to repeat and to run from many workers at once.
-CREATE OR REPLACE FUNCTION commandbus.register_domain(domain text, reply_queue text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION commandbus.register_domain(domain text, reply_queue text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     problem  text := commandbus.domain_name_problem(register_domain.domain);
     commands text := register_domain.domain || '__commands';
-    replies  text[] := array_remove(ARRAY[register_domain.domain || '__replies', reply_queue], NULL);
+    replies  text[] := array_remove(ARRAY[register_domain.domain || '__replies', reply_queue],
+                                    NULL);
     name     text;
 BEGIN
     IF problem IS NOT NULL THEN
-        PERFORM commandbus.refuse('INVALID_NAME', problem, 'Choose another name; nothing was created.');
+        PERFORM commandbus.refuse('INVALID_NAME', problem,
+                                  'Choose another name; nothing was created.');
     END IF;
     IF reply_queue IS NOT NULL
-       AND (reply_queue !~ '^[a-z][a-z0-9_]*$' OR length(reply_queue) > 47 OR reply_queue LIKE '%\_\_commands') THEN
-        PERFORM commandbus.refuse('INVALID_NAME', format('invalid reply queue name ''%s''', left(reply_queue, 80)),
+       AND (reply_queue !~ '^[a-z][a-z0-9_]*$' OR length(reply_queue) > 47
+            OR reply_queue LIKE '%\_\_commands') THEN
+        PERFORM commandbus.refuse('INVALID_NAME',
+            format('invalid reply queue name ''%s''', left(reply_queue, 80)),
             'a-z first, then a-z, 0-9 and _, 47 characters at most, not ending in __commands.');
     END IF;
 
@@ -174,7 +190,8 @@ BEGIN
        AND commandbus.queue_exists(commands)
        AND NOT EXISTS (SELECT FROM unnest(replies) q(name)
                        WHERE NOT commandbus.queue_exists(q.name)
-                          OR NOT EXISTS (SELECT FROM commandbus.reply_queue r WHERE r.queue_name = q.name)) THEN
+                          OR NOT EXISTS (SELECT FROM commandbus.reply_queue r
+                                         WHERE r.queue_name = q.name)) THEN
         RETURN;
     END IF;
 
@@ -189,23 +206,28 @@ BEGIN
                        'EXECUTE FUNCTION commandbus.note_touch()', 'q_' || commands);
         INSERT INTO commandbus.touched_queue (queue_name) VALUES (commands);
         -- A queue that was dropped and comes again must not give out ids that commands have had.
-        PERFORM setval(format('pgmq.%I', 'q_' || commands || '_msg_id_seq')::regclass, max(c.msg_id))
-        FROM commandbus.command_metadata c WHERE c.domain = register_domain.domain HAVING max(c.msg_id) > 0;
+        PERFORM setval(format('pgmq.%I', 'q_' || commands || '_msg_id_seq')::regclass,
+                       max(c.msg_id))
+        FROM commandbus.command_metadata c WHERE c.domain = register_domain.domain
+        HAVING max(c.msg_id) > 0;
     END IF;
     INSERT INTO commandbus.domain (domain) VALUES (register_domain.domain) ON CONFLICT DO NOTHING;
     FOREACH name IN ARRAY replies LOOP
         IF NOT commandbus.queue_exists(name) THEN
             PERFORM commandbus.create_queue(name);
         END IF;
-        INSERT INTO commandbus.reply_queue (queue_name, domain) VALUES (name, register_domain.domain) ON CONFLICT DO NOTHING;
+        INSERT INTO commandbus.reply_queue (queue_name, domain)
+        VALUES (name, register_domain.domain) ON CONFLICT DO NOTHING;
     END LOOP;
 END
 $$;
 
--- Every queue of ours in figures. A queue that is missing has no depth, and hides none of the others.
+-- Every queue of ours in figures. A queue that is missing has no depth, and hides none of the
+-- others.
 CREATE OR REPLACE FUNCTION commandbus.queue_metrics()
-RETURNS TABLE (queue_name text, domain text, kind text, depth bigint, visible bigint, oldest_age_seconds bigint,
-               waiting_seconds bigint, total_sent bigint, archived bigint)
+RETURNS TABLE (queue_name text, domain text, kind text, depth bigint, visible bigint,
+               oldest_age_seconds bigint, waiting_seconds bigint, total_sent bigint,
+               archived bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
@@ -213,25 +235,30 @@ BEGIN
         SELECT d.domain || '__commands', d.domain, 'commands' FROM commandbus.domain d
         UNION ALL SELECT r.queue_name, r.domain, 'replies' FROM commandbus.reply_queue r ORDER BY 1
     LOOP
-        depth := NULL; visible := NULL; oldest_age_seconds := NULL; waiting_seconds := NULL; total_sent := NULL;
+        depth := NULL; visible := NULL; oldest_age_seconds := NULL; waiting_seconds := NULL;
+        total_sent := NULL;
         IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
             EXECUTE format('SELECT count(*), count(*) FILTER (WHERE vt <= now()), '
-                           '       floor(extract(epoch FROM now() - min(enqueued_at) FILTER (WHERE isfinite(enqueued_at))))::bigint, '
-                           '       floor(extract(epoch FROM now() - min(vt) FILTER (WHERE vt <= now() AND isfinite(vt))))::bigint, '
-                           '       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.%I) FROM pgmq.%I',
+                           '       floor(extract(epoch FROM now() - min(enqueued_at) '
+                           'FILTER (WHERE isfinite(enqueued_at))))::bigint, '
+                           '       floor(extract(epoch FROM now() - min(vt) '
+                           'FILTER (WHERE vt <= now() AND isfinite(vt))))::bigint, '
+                           '       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END '
+                           'FROM pgmq.%I) FROM pgmq.%I',
                            'q_' || queue_name || '_msg_id_seq', 'q_' || queue_name)
             INTO depth, visible, oldest_age_seconds, waiting_seconds, total_sent;
         END IF;
-        archived := coalesce(pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'a_' || queue_name))), 0);
+        archived := coalesce(
+            pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'a_' || queue_name))), 0);
         RETURN NEXT;
     END LOOP;
 END
 $$;
 
--- pgmq.archive, which fails when a message of that id lies in the archive already: one that somebody
--- put back into the queue by hand. The newer copy stays.
-CREATE OR REPLACE FUNCTION commandbus.archive_messages(queue_name text, msg_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- pgmq.archive, which fails when a message of that id lies in the archive already: one that
+-- somebody put back into the queue by hand. The newer copy stays.
+CREATE OR REPLACE FUNCTION commandbus.archive_messages(queue_name text, msg_ids bigint[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('DELETE FROM pgmq.%I WHERE msg_id = ANY ($1)', 'a_' || queue_name) USING msg_ids;
     PERFORM pgmq.archive(queue_name, msg_ids);
@@ -240,45 +267,58 @@ $$;
 
 -- Takes finished messages out of their queue, or puts those to be run again off. Returns those that
 -- somebody else has locked; nothing here waits.
-CREATE OR REPLACE FUNCTION commandbus.move_messages(queue_name text, deletes bigint[], archives bigint[], puts_off bigint[],
-    put_off_until timestamptz[])
+CREATE OR REPLACE FUNCTION commandbus.move_messages(queue_name text, deletes bigint[],
+    archives bigint[], puts_off bigint[], put_off_until timestamptz[])
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     moved  bigint;
     locked bigint[];
 BEGIN
     -- A queue that somebody dropped, or made again as another user, must not stop other domains.
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'DELETE') IS NOT TRUE THEN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'DELETE')
+       IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     EXECUTE format('DELETE FROM pgmq.%1$I WHERE ctid = ANY (ARRAY('
-                   '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
+                   '    SELECT ctid FROM pgmq.%1$I WHERE msg_id = ANY ($1) '
+                   'FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
     USING deletes;
     GET DIAGNOSTICS moved = ROW_COUNT;
     IF archives IS NOT NULL OR puts_off IS NOT NULL OR moved < cardinality(deletes) THEN
-        EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%1$I WHERE msg_id = ANY ($1) AND msg_id <> ALL (ARRAY('
-                       '    SELECT msg_id FROM pgmq.%1$I WHERE msg_id = ANY ($1) FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
-        INTO locked USING coalesce(deletes, '{}') || coalesce(archives, '{}') || coalesce(puts_off, '{}');
+        EXECUTE format('SELECT array_agg(msg_id) FROM pgmq.%1$I '
+                       'WHERE msg_id = ANY ($1) AND msg_id <> ALL (ARRAY('
+                       '    SELECT msg_id FROM pgmq.%1$I WHERE msg_id = ANY ($1) '
+                       'FOR UPDATE SKIP LOCKED))', 'q_' || queue_name)
+        INTO locked
+        USING coalesce(deletes, '{}') || coalesce(archives, '{}') || coalesce(puts_off, '{}');
         -- A claim moved one between our snapshot and our lock: it is ours now, by its id.
         IF locked IS NULL AND moved < cardinality(deletes) THEN
-            EXECUTE format('DELETE FROM pgmq.%I WHERE msg_id = ANY ($1)', 'q_' || queue_name) USING deletes;
+            EXECUTE format('DELETE FROM pgmq.%I WHERE msg_id = ANY ($1)', 'q_' || queue_name)
+            USING deletes;
         END IF;
         IF locked IS NULL AND archives IS NOT NULL THEN
             PERFORM commandbus.archive_messages(queue_name, archives);
         END IF;
         IF locked IS NULL AND puts_off IS NOT NULL THEN
-            EXECUTE format('UPDATE pgmq.%I q SET vt = p.until FROM unnest($1, $2) p(msg_id, until) WHERE q.msg_id = p.msg_id',
+            EXECUTE format('UPDATE pgmq.%I q SET vt = p.until '
+                           'FROM unnest($1, $2) p(msg_id, until) WHERE q.msg_id = p.msg_id',
                            'q_' || queue_name)
             USING puts_off, put_off_until;
             GET DIAGNOSTICS moved = ROW_COUNT;
             -- Gone from the queue, by hand most likely: the row has all it takes.
             IF moved < cardinality(puts_off) THEN
-                EXECUTE format('INSERT INTO pgmq.%1$I (msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers) '
-                               'OVERRIDING SYSTEM VALUE SELECT c.msg_id, 1, c.created_at, statement_timestamp(), p.until, '
-                               '    commandbus.command_message(c.domain, c.command_type, c.command_id, c.correlation_id, c.data, '
+                EXECUTE format('INSERT INTO pgmq.%1$I (msg_id, read_ct, enqueued_at, last_read_at, '
+                               'vt, message, headers) '
+                               'OVERRIDING SYSTEM VALUE '
+                               'SELECT c.msg_id, 1, c.created_at, statement_timestamp(), p.until, '
+                               '    commandbus.command_message(c.domain, c.command_type, '
+                               'c.command_id, c.correlation_id, c.data, '
                                '    c.reply_to), c.headers FROM unnest($1, $2) p(msg_id, until) '
-                               'JOIN commandbus.command_metadata c ON c.msg_id = p.msg_id AND c.domain = $3 AND c.status = ''PENDING'' '
-                               'WHERE NOT EXISTS (SELECT FROM pgmq.%1$I q WHERE q.msg_id = p.msg_id)', 'q_' || queue_name)
+                               'JOIN commandbus.command_metadata c '
+                               'ON c.msg_id = p.msg_id AND c.domain = $3 '
+                               'AND c.status = ''PENDING'' '
+                               'WHERE NOT EXISTS (SELECT FROM pgmq.%1$I q '
+                               'WHERE q.msg_id = p.msg_id)', 'q_' || queue_name)
                 USING puts_off, put_off_until, left(queue_name, -10);
             END IF;
         END IF;
@@ -289,11 +329,11 @@ $$;
 
 -- Makes messages visible that nobody would see for longer than anything of ours asks for: somebody
 -- wrote such a vt by hand. The claim sorts out what each of them is. A command may be put off for a
--- year, a reply never for longer than a lease; that is one look at the index on vt. past_lease: also
--- messages of running commands that would outlast their lease, which takes a look at each. Returns
--- how many there are, or with dry_run would be.
-CREATE OR REPLACE FUNCTION commandbus.reveal_messages(queue_name text, past_lease boolean DEFAULT false,
-    dry_run boolean DEFAULT false)
+-- year, a reply never for longer than a lease; that is one look at the index on vt. past_lease:
+-- also messages of running commands that would outlast their lease, which takes a look at each.
+-- Returns how many there are, or with dry_run would be.
+CREATE OR REPLACE FUNCTION commandbus.reveal_messages(queue_name text,
+    past_lease boolean DEFAULT false, dry_run boolean DEFAULT false)
 RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_table text := format('pgmq.%I', 'q_' || queue_name);
@@ -327,27 +367,33 @@ $$;
 
 -- One queue, cheap whatever its depth: counted up to 10,000, beyond that as the statistics have it.
 -- waiting_seconds is how long the first due message has been due. NULLs when the queue is gone.
-CREATE OR REPLACE FUNCTION commandbus.queue_sample(queue_name text, OUT depth bigint, OUT visible bigint,
-    OUT oldest_age_seconds double precision, OUT waiting_seconds double precision, OUT total_sent bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+CREATE OR REPLACE FUNCTION commandbus.queue_sample(queue_name text, OUT depth bigint,
+    OUT visible bigint, OUT oldest_age_seconds double precision,
+    OUT waiting_seconds double precision, OUT total_sent bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
 DECLARE
     enough    constant bigint := 10000;
     invisible bigint;
 BEGIN
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') IS NOT TRUE THEN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT')
+       IS NOT TRUE THEN
         RETURN;
     END IF;
     EXECUTE format('SELECT (SELECT count(*) FROM (SELECT FROM pgmq.%1$I LIMIT $1 + 1) a), '
-                   '(SELECT count(*) FROM (SELECT FROM pgmq.%1$I WHERE vt > statement_timestamp() LIMIT $1 + 1) i), '
+                   '(SELECT count(*) FROM (SELECT FROM pgmq.%1$I '
+                   'WHERE vt > statement_timestamp() LIMIT $1 + 1) i), '
                    '(SELECT extract(epoch FROM statement_timestamp() - enqueued_at) FROM pgmq.%1$I '
                    '     WHERE isfinite(enqueued_at) ORDER BY msg_id LIMIT 1), '
                    '(SELECT extract(epoch FROM statement_timestamp() - vt) FROM pgmq.%1$I '
-                   '     WHERE vt <= statement_timestamp() AND vt > ''-infinity'' ORDER BY vt LIMIT 1), '
+                   '     WHERE vt <= statement_timestamp() AND vt > ''-infinity'' '
+                   'ORDER BY vt LIMIT 1), '
                    '(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.%2$I)',
                    'q_' || queue_name, 'q_' || queue_name || '_msg_id_seq')
     INTO depth, invisible, oldest_age_seconds, waiting_seconds, total_sent USING enough;
     IF depth > enough THEN
-        depth := greatest(pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'q_' || queue_name))), enough);
+        depth := greatest(
+            pg_stat_get_live_tuples(to_regclass(format('pgmq.%I', 'q_' || queue_name))), enough);
     END IF;
     -- Two reads of a queue that moves may disagree by a few.
     visible := greatest(depth - invisible, 0);
@@ -359,19 +405,23 @@ CREATE OR REPLACE FUNCTION commandbus.queue_samples(domains text[])
 RETURNS TABLE (domain text, depth bigint, oldest_due_seconds double precision)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.domain, coalesce(s.depth, -1), coalesce(s.waiting_seconds, 0)
-    FROM unnest(domains) WITH ORDINALITY d(domain, ord) CROSS JOIN LATERAL commandbus.queue_sample(d.domain || '__commands') s
+    FROM unnest(domains) WITH ORDINALITY d(domain, ord)
+    CROSS JOIN LATERAL commandbus.queue_sample(d.domain || '__commands') s
     ORDER BY d.ord
 $$;
 
--- How long the first due message of a queue has been due, one look at an index; 0 for none, or no queue.
+-- How long the first due message of a queue has been due, one look at an index; 0 for none, or no
+-- queue.
 CREATE OR REPLACE FUNCTION commandbus.oldest_due(queue_name text) RETURNS double precision
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
 DECLARE
     seconds double precision;
 BEGIN
     IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'SELECT') THEN
         EXECUTE format('SELECT extract(epoch FROM statement_timestamp() - vt) FROM pgmq.%I '
-                       'WHERE vt <= statement_timestamp() AND vt > ''-infinity'' ORDER BY vt LIMIT 1', 'q_' || queue_name)
+                       'WHERE vt <= statement_timestamp() AND vt > ''-infinity'' '
+                       'ORDER BY vt LIMIT 1', 'q_' || queue_name)
         INTO seconds;
     END IF;
     RETURN coalesce(seconds, 0);

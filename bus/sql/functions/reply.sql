@@ -1,16 +1,17 @@
 -- Replies: what a sender hears of its command.
 
 -- The wire format. `final` is false while an operator has still to decide.
-CREATE OR REPLACE FUNCTION commandbus.reply_message(command_id uuid, correlation_id uuid, outcome text, result jsonb,
-    error_type text, error_code text, error_message text, reason text, final boolean)
+CREATE OR REPLACE FUNCTION commandbus.reply_message(command_id uuid, correlation_id uuid,
+    outcome text, result jsonb, error_type text, error_code text, error_message text, reason text,
+    final boolean)
 RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN outcome = 'SUCCESS' THEN
-        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id, 'outcome', outcome,
-                           'result', result, 'final', final)
+        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
+                           'outcome', outcome, 'result', result, 'final', final)
     ELSE jsonb_strip_nulls(
-        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id, 'outcome', outcome,
-                           'error_type', error_type, 'error_code', error_code, 'error_message', error_message,
-                           'reason', reason, 'final', final))
+        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
+                           'outcome', outcome, 'error_type', error_type, 'error_code', error_code,
+                           'error_message', error_message, 'reason', reason, 'final', final))
     END
 $$;
 
@@ -18,7 +19,8 @@ $$;
 CREATE OR REPLACE FUNCTION commandbus.enqueue(queue_name text, messages jsonb[]) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'INSERT') IS NOT TRUE THEN
+    IF has_table_privilege(to_regclass(format('pgmq.%I', 'q_' || queue_name)), 'INSERT')
+       IS NOT TRUE THEN
         RETURN false;
     END IF;
     EXECUTE format('SELECT commandbus.%I($1)', queue_name || '.put') USING messages;
@@ -28,13 +30,15 @@ END
 $$;
 
 -- Each message to its queue. A reply that has nowhere to go is recorded, and spoils nothing.
-CREATE OR REPLACE FUNCTION commandbus.send_replies(domain text, queue_names text[], messages jsonb[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION commandbus.send_replies(domain text, queue_names text[],
+    messages jsonb[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one record;
 BEGIN
     FOR one IN SELECT r.queue_name, array_agg(r.message) AS messages
-               FROM unnest(queue_names, messages) r(queue_name, message) GROUP BY r.queue_name ORDER BY 1 LOOP
+               FROM unnest(queue_names, messages) r(queue_name, message)
+               GROUP BY r.queue_name ORDER BY 1 LOOP
         IF NOT commandbus.enqueue(one.queue_name, one.messages) THEN
             INSERT INTO commandbus.audit (command_id, domain, event_type, details)
             SELECT (m ->> 'command_id')::uuid, send_replies.domain, 'REPLY_UNDELIVERABLE',

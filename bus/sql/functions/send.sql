@@ -2,58 +2,68 @@
 
 -- NULL when a command may be sent as it is, else a refusal as 'CODE: text'. One expression, so
 -- that it costs nothing per row when inlined into a set.
-CREATE OR REPLACE FUNCTION commandbus.command_problem(command_type text, data jsonb, max_attempts integer,
-    delay_seconds double precision, timeout_seconds integer, headers jsonb, payload_limit integer,
-    callers_id uuid DEFAULT NULL)
+CREATE OR REPLACE FUNCTION commandbus.command_problem(command_type text, data jsonb,
+    max_attempts integer, delay_seconds double precision, timeout_seconds integer, headers jsonb,
+    payload_limit integer, callers_id uuid DEFAULT NULL)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN commandbus.is_derived_id(callers_id)
-            THEN format('INVALID_DATA: command_id %s is of version 8, which is for commands of processes; leave '
-                        'command_id out or use an id of version 4, 5 or 7', callers_id)
+            THEN format('INVALID_DATA: command_id %s is of version 8, which is for commands of '
+                        'processes; leave command_id out or use an id of version 4, 5 or 7',
+                        callers_id)
         WHEN command_type IS NULL OR command_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$'
-            THEN format('INVALID_NAME: invalid command type ''%s'': a letter first, then letters, digits, _ . -, '
-                        '100 at most', left(command_type, 80))
+            THEN format('INVALID_NAME: invalid command type ''%s'': a letter first, then letters, '
+                        'digits, _ . -, 100 at most', left(command_type, 80))
         WHEN data IS NULL OR jsonb_typeof(data) <> 'object'
-            THEN format('INVALID_DATA: data must be a JSON object, not %s', coalesce(jsonb_typeof(data), 'null'))
-        -- The text is what is carried: a few bytes of binary JSON can be kilobytes of it (1e100000).
+            THEN format('INVALID_DATA: data must be a JSON object, not %s',
+                        coalesce(jsonb_typeof(data), 'null'))
+        -- The text is what is carried: a few bytes of binary JSON can be kilobytes of it
+        -- (1e100000).
         WHEN octet_length(data::text) > payload_limit
-            THEN format('PAYLOAD_TOO_LARGE: data has %s bytes, the limit is %s', octet_length(data::text), payload_limit)
-        WHEN headers IS NOT NULL AND (jsonb_typeof(headers) <> 'object' OR octet_length(headers::text) > 65536)
+            THEN format('PAYLOAD_TOO_LARGE: data has %s bytes, the limit is %s',
+                        octet_length(data::text), payload_limit)
+        WHEN headers IS NOT NULL AND (jsonb_typeof(headers) <> 'object'
+                                      OR octet_length(headers::text) > 65536)
             THEN 'INVALID_DATA: headers must be a JSON object of at most 64 KiB'
         WHEN max_attempts < 1 OR max_attempts > 1000
             THEN format('INVALID_DATA: max_attempts must be 1 to 1000, not %s', max_attempts)
         WHEN NOT delay_seconds >= 0 OR delay_seconds > 31536000
-            THEN format('INVALID_DATA: delay_seconds must be 0 to 31536000 (a year), not %s', delay_seconds)
+            THEN format('INVALID_DATA: delay_seconds must be 0 to 31536000 (a year), not %s',
+                        delay_seconds)
         WHEN timeout_seconds < 1 OR timeout_seconds > 86400
-            THEN format('INVALID_DATA: timeout_seconds must be 1 to 86400 (a day), not %s', timeout_seconds)
+            THEN format('INVALID_DATA: timeout_seconds must be 1 to 86400 (a day), not %s',
+                        timeout_seconds)
     END
 $$;
 
 CREATE OR REPLACE FUNCTION commandbus.refuse_problem(problem text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM commandbus.refuse(split_part(problem, ': ', 1), substr(problem, strpos(problem, ': ') + 2),
+    PERFORM commandbus.refuse(split_part(problem, ': ', 1),
+                              substr(problem, strpos(problem, ': ') + 2),
                               'Correct the command and send it again; nothing was sent.');
 END
 $$;
 
--- Deeper than this the C side does not read (JSON_MAX_DEPTH): whoever would have to, could never go on.
+-- Deeper than this the C side does not read (JSON_MAX_DEPTH): whoever would have to, could never go
+-- on.
 CREATE OR REPLACE FUNCTION commandbus.is_too_deep(payload jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_path_exists(payload, '$.**{33}')
 $$;
 
 -- The wire format of a command.
-CREATE OR REPLACE FUNCTION commandbus.command_message(domain text, command_type text, command_id uuid,
-    correlation_id uuid, data jsonb, reply_to text)
+CREATE OR REPLACE FUNCTION commandbus.command_message(domain text, command_type text,
+    command_id uuid, correlation_id uuid, data jsonb, reply_to text)
 RETURNS jsonb LANGUAGE sql STABLE AS $$
-    SELECT jsonb_build_object('domain', domain, 'command_type', command_type, 'command_id', command_id,
-                              'correlation_id', correlation_id, 'data', data, 'reply_to', reply_to)
+    SELECT jsonb_build_object('domain', domain, 'command_type', command_type,
+                              'command_id', command_id, 'correlation_id', correlation_id,
+                              'data', data, 'reply_to', reply_to)
 $$;
 
 -- Locks a batch against closing while the caller adds to it.
-CREATE OR REPLACE FUNCTION commandbus.hold_batch(batch_id uuid, batch_type text, domain text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION commandbus.hold_batch(batch_id uuid, batch_type text, domain text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held commandbus.batch;
 BEGIN
@@ -62,22 +72,26 @@ BEGIN
         PERFORM commandbus.refuse('BATCH_NOT_FOUND', format('there is no batch %s', batch_id),
                                   'Create it first, or leave batch_id out; nothing was added.');
     ELSIF held.batch_type <> hold_batch.batch_type THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s holds %s', batch_id,
-            CASE held.batch_type WHEN 'COMMAND' THEN 'commands' ELSE 'processes' END), 'Use a batch of the right kind; nothing was added.');
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            format('batch %s holds %s', batch_id,
+                   CASE held.batch_type WHEN 'COMMAND' THEN 'commands' ELSE 'processes' END),
+            'Use a batch of the right kind; nothing was added.');
     ELSIF held.domain <> hold_batch.domain THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION', format('batch %s is of domain ''%s''', batch_id, held.domain),
-                                  'A batch has one domain: create another for this one; nothing was added.');
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            format('batch %s is of domain ''%s''', batch_id, held.domain),
+            'A batch has one domain: create another for this one; nothing was added.');
     ELSIF held.completed_at IS NOT NULL THEN
-        PERFORM commandbus.refuse('BATCH_CLOSED', format('batch %s closed at %s', batch_id, held.completed_at),
+        PERFORM commandbus.refuse('BATCH_CLOSED',
+                                  format('batch %s closed at %s', batch_id, held.completed_at),
                                   'Create a new batch for what comes now; nothing was added.');
     END IF;
 END
 $$;
 
-CREATE OR REPLACE FUNCTION commandbus.send(domain text, command_type text, data jsonb DEFAULT '{}', command_id uuid DEFAULT NULL,
-    correlation_id uuid DEFAULT NULL, reply_to text DEFAULT NULL, max_attempts integer DEFAULT NULL,
-    delay_seconds double precision DEFAULT 0, timeout_seconds integer DEFAULT NULL, batch_id uuid DEFAULT NULL,
-    headers jsonb DEFAULT NULL)
+CREATE OR REPLACE FUNCTION commandbus.send(domain text, command_type text, data jsonb DEFAULT '{}',
+    command_id uuid DEFAULT NULL, correlation_id uuid DEFAULT NULL, reply_to text DEFAULT NULL,
+    max_attempts integer DEFAULT NULL, delay_seconds double precision DEFAULT 0,
+    timeout_seconds integer DEFAULT NULL, batch_id uuid DEFAULT NULL, headers jsonb DEFAULT NULL)
 RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_sort = off SET enable_seqscan = off AS $$ -- for the sleepers: see wake_sleepers
 #variable_conflict use_variable
@@ -89,9 +103,11 @@ DECLARE
 BEGIN
     SELECT d.payload_limit,
            reply_to IS NULL OR EXISTS (SELECT FROM commandbus.reply_queue r
-                                       WHERE r.queue_name = reply_to AND NOT r.of_processes) AS may_reply_there,
+                                       WHERE r.queue_name = reply_to
+                                         AND NOT r.of_processes) AS may_reply_there,
            (SELECT s.expires_at FROM commandbus.sleeper s
-            WHERE s.queue_name = send.domain || '__commands' AND s.expires_at > statement_timestamp()
+            WHERE s.queue_name = send.domain || '__commands'
+              AND s.expires_at > statement_timestamp()
             ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL AS somebody_sleeps
     INTO limits FROM commandbus.domain d WHERE d.domain = send.domain;
     IF NOT FOUND THEN
@@ -100,8 +116,9 @@ BEGIN
     IF NOT limits.may_reply_there THEN
         PERFORM commandbus.check_reply_queue(reply_to);
     END IF;
-    problem := commandbus.command_problem(command_type, data, max_attempts, coalesce(delay_seconds, 0),
-                                          timeout_seconds, headers, limits.payload_limit, command_id);
+    problem := commandbus.command_problem(command_type, data, max_attempts,
+                                          coalesce(delay_seconds, 0), timeout_seconds, headers,
+                                          limits.payload_limit, command_id);
     IF problem IS NOT NULL THEN
         PERFORM commandbus.refuse_problem(problem);
     END IF;
@@ -112,24 +129,31 @@ BEGIN
 
     -- Every column is named: the server parses the defaults of those that are not, at each call.
     EXECUTE format('INSERT INTO pgmq.%I (read_ct, enqueued_at, last_read_at, vt, message, headers) '
-                   'VALUES (0, statement_timestamp(), NULL, $1, $2, $3) RETURNING msg_id', 'q_' || domain || '__commands')
+                   'VALUES (0, statement_timestamp(), NULL, $1, $2, $3) RETURNING msg_id',
+                   'q_' || domain || '__commands')
     INTO new_msg_id
     USING statement_timestamp() + make_interval(secs => coalesce(delay_seconds, 0)),
-          commandbus.command_message(domain, command_type, id, correlation_id, data, reply_to), headers;
+          commandbus.command_message(domain, command_type, id, correlation_id, data, reply_to),
+          headers;
 
     WITH sent AS (
-        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id, created_at, updated_at,
-            max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
-        VALUES (id, correlation_id, batch_id, new_msg_id, statement_timestamp(), statement_timestamp(),
-            max_attempts, timeout_seconds, domain, command_type, 'PENDING', reply_to, headers, data)
+        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id,
+            created_at, updated_at, max_attempts, timeout_seconds, domain, command_type, status,
+            reply_to, headers, data)
+        VALUES (id, correlation_id, batch_id, new_msg_id, statement_timestamp(),
+            statement_timestamp(), max_attempts, timeout_seconds, domain, command_type, 'PENDING',
+            reply_to, headers, data)
         ON CONFLICT DO NOTHING
-        RETURNING command_metadata.command_id -- the column: the argument is NULL when the id is a new one
+        -- The column: the argument is NULL when the id is a new one.
+        RETURNING command_metadata.command_id
     )
     INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
     SELECT sent.command_id, domain, 'SENT', session_user FROM sent;
     IF NOT FOUND THEN
-        PERFORM commandbus.refuse('DUPLICATE_COMMAND', format('command %s was already sent to domain ''%s''', id, domain),
-                                  'It is there already: commandbus command show ' || id || '. Nothing was sent again.');
+        PERFORM commandbus.refuse('DUPLICATE_COMMAND',
+            format('command %s was already sent to domain ''%s''', id, domain),
+            'It is there already: commandbus command show ' || id
+            || '. Nothing was sent again.');
     END IF;
 
     IF limits.somebody_sleeps AND coalesce(delay_seconds, 0) = 0 THEN
@@ -147,16 +171,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         SELECT i.id FROM unnest(command_ids) i(id)
         GROUP BY i.id
         HAVING count(*) > 1 OR EXISTS (SELECT FROM commandbus.command_metadata c
-                                       WHERE c.command_id = i.id AND c.domain = name_duplicates.domain)
+                                       WHERE c.command_id = i.id
+                                         AND c.domain = name_duplicates.domain)
         ORDER BY i.id LIMIT 3
     ) d
 $$;
 
 -- Writes the commands of one domain, which the caller has checked. An element that already is the
 -- wire format goes into the queue as it is. process_ids: of those that processes send.
-CREATE OR REPLACE FUNCTION commandbus.put_commands(domain text, elements jsonb[], command_ids uuid[], correlation_ids uuid[],
-    command_types text[], data jsonb[], reply_tos text[], max_attempts integer[], vts timestamptz[],
-    timeouts integer[], batch_ids uuid[], headers jsonb[], process_ids uuid[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION commandbus.put_commands(domain text, elements jsonb[],
+    command_ids uuid[], correlation_ids uuid[], command_types text[], data jsonb[],
+    reply_tos text[], max_attempts integer[], vts timestamptz[], timeouts integer[],
+    batch_ids uuid[], headers jsonb[], process_ids uuid[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     queue_name text := put_commands.domain || '__commands';
@@ -164,20 +190,30 @@ DECLARE
     violated   text;
 BEGIN
     EXECUTE format('SELECT commandbus.%I($1, $2, $3)', queue_name || '.put') INTO msg_ids
-    USING ARRAY(SELECT coalesce(i.element, commandbus.command_message(put_commands.domain, i.command_type, i.command_id,
-                                                                      i.correlation_id, i.data, i.reply_to))
-                FROM unnest(elements, command_ids, correlation_ids, command_types, put_commands.data, reply_tos)
-                    WITH ORDINALITY i(element, command_id, correlation_id, command_type, data, reply_to, ord) ORDER BY i.ord),
+    USING ARRAY(SELECT coalesce(i.element,
+                                commandbus.command_message(put_commands.domain, i.command_type,
+                                                           i.command_id, i.correlation_id, i.data,
+                                                           i.reply_to))
+                FROM unnest(elements, command_ids, correlation_ids, command_types,
+                            put_commands.data, reply_tos)
+                    WITH ORDINALITY i(element, command_id, correlation_id, command_type, data,
+                                      reply_to, ord)
+                ORDER BY i.ord),
           vts, put_commands.headers;
     WITH item AS MATERIALIZED (
-        SELECT i.* FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
-            put_commands.max_attempts, timeouts, batch_ids, put_commands.headers, process_ids) i(msg_id, command_id,
-            correlation_id, command_type, data, reply_to, max_attempts, timeout, batch_id, headers, process_id)
+        SELECT i.*
+        FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data,
+                    reply_tos, put_commands.max_attempts, timeouts, batch_ids,
+                    put_commands.headers, process_ids)
+             i(msg_id, command_id, correlation_id, command_type, data, reply_to, max_attempts,
+               timeout, batch_id, headers, process_id)
     ), command AS (
-        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, process_id, msg_id, created_at,
-            updated_at, max_attempts, timeout_seconds, domain, command_type, status, reply_to, headers, data)
-        SELECT i.command_id, i.correlation_id, i.batch_id, i.process_id, i.msg_id, statement_timestamp(), statement_timestamp(),
-               i.max_attempts, i.timeout, put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
+        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, process_id,
+            msg_id, created_at, updated_at, max_attempts, timeout_seconds, domain, command_type,
+            status, reply_to, headers, data)
+        SELECT i.command_id, i.correlation_id, i.batch_id, i.process_id, i.msg_id,
+               statement_timestamp(), statement_timestamp(), i.max_attempts, i.timeout,
+               put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
         FROM item i
     )
     INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
@@ -194,19 +230,21 @@ EXCEPTION
             RAISE;
         END IF;
         PERFORM commandbus.refuse('DUPLICATE_COMMAND',
-            format('commands for domain ''%s'' were already sent or stand twice in the call: %s', put_commands.domain,
+            format('commands for domain ''%s'' were already sent or stand twice in the call: %s',
+                   put_commands.domain,
                    commandbus.name_duplicates(put_commands.domain, command_ids)),
             'Leave them out and send the rest again; nothing of this call was sent.');
 END
 $$;
 
 -- Locks the batches and checks the reply queues that the commands name.
-CREATE OR REPLACE FUNCTION commandbus.check_shared(domain text, batch_ids uuid[], reply_tos text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION commandbus.check_shared(domain text, batch_ids uuid[], reply_tos text[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM commandbus.hold_batch(b.id, 'COMMAND', check_shared.domain)
     FROM (SELECT DISTINCT id FROM unnest(batch_ids) id WHERE id IS NOT NULL ORDER BY id) b;
-    PERFORM commandbus.check_reply_queue(r.name) FROM (SELECT DISTINCT name FROM unnest(reply_tos) name) r;
+    PERFORM commandbus.check_reply_queue(r.name)
+    FROM (SELECT DISTINCT name FROM unnest(reply_tos) name) r;
 END
 $$;
 
@@ -214,43 +252,56 @@ CREATE OR REPLACE FUNCTION commandbus.send_many(commands jsonb) RETURNS SETOF uu
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    wire_keys  text[] := ARRAY['domain', 'command_type', 'command_id', 'correlation_id', 'data', 'reply_to'];
+    wire_keys  text[] := ARRAY['domain', 'command_type', 'command_id', 'correlation_id', 'data',
+                               'reply_to'];
     domains    text[];
     known      commandbus.domain;
     c          record; -- the commands of one domain, column by column
     ords       bigint[] := '{}';
     ids        uuid[] := '{}';
 BEGIN
-    IF commands IS NULL OR jsonb_typeof(commands) <> 'array' OR jsonb_path_exists(commands, 'strict $[*] ? (@.type() != "object")') THEN
+    IF commands IS NULL OR jsonb_typeof(commands) <> 'array'
+       OR jsonb_path_exists(commands, 'strict $[*] ? (@.type() != "object")') THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'commands must be a JSON array of objects',
             'Each object has the arguments of commandbus.send as keys; nothing was sent.');
     END IF;
 
-    domains := ARRAY(SELECT DISTINCT e ->> 'domain' FROM jsonb_array_elements(commands) e ORDER BY 1);
+    domains := ARRAY(SELECT DISTINCT e ->> 'domain' FROM jsonb_array_elements(commands) e
+                     ORDER BY 1);
     FOR i IN 1 .. cardinality(domains) LOOP
         known := commandbus.known_domain(domains[i]);
 
-        -- Parsed once, checked in the same pass. An element in the wire format is kept as the message.
+        -- Parsed once, checked in the same pass. An element in the wire format is kept as the
+        -- message.
         BEGIN
-            SELECT array_agg(p.ord) AS ord, array_agg(p.element) AS element, array_agg(p.command_id) AS command_id,
-                   array_agg(p.correlation_id) AS correlation_id, array_agg(p.command_type) AS command_type,
-                   array_agg(p.data) AS data, array_agg(p.reply_to) AS reply_to, array_agg(p.max_attempts) AS max_attempts,
-                   array_agg(statement_timestamp() + make_interval(secs => least(greatest(p.delay_seconds, 0), 31536000))) AS vt,
-                   array_agg(p.timeout_seconds) AS timeout_seconds, array_agg(p.batch_id) AS batch_id,
-                   array_agg(p.headers) AS headers,
-                   min(format('%s (command %s of the call)', p.problem, p.ord)) FILTER (WHERE p.problem IS NOT NULL) AS problem
+            SELECT array_agg(p.ord) AS ord, array_agg(p.element) AS element,
+                   array_agg(p.command_id) AS command_id,
+                   array_agg(p.correlation_id) AS correlation_id,
+                   array_agg(p.command_type) AS command_type, array_agg(p.data) AS data,
+                   array_agg(p.reply_to) AS reply_to, array_agg(p.max_attempts) AS max_attempts,
+                   array_agg(statement_timestamp()
+                             + make_interval(secs => least(greatest(p.delay_seconds, 0),
+                                                           31536000))) AS vt,
+                   array_agg(p.timeout_seconds) AS timeout_seconds,
+                   array_agg(p.batch_id) AS batch_id, array_agg(p.headers) AS headers,
+                   min(format('%s (command %s of the call)', p.problem, p.ord))
+                       FILTER (WHERE p.problem IS NOT NULL) AS problem
             INTO c
             FROM (
-                SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to, n.max_attempts, n.timeout_seconds,
-                       n.batch_id, n.headers, coalesce(n.delay_seconds, 0) AS delay_seconds,
+                SELECT e.ord, n.command_type, coalesce(n.data, '{}') AS data, n.reply_to,
+                       n.max_attempts, n.timeout_seconds, n.batch_id, n.headers,
+                       coalesce(n.delay_seconds, 0) AS delay_seconds,
                        -- Only if it says what the row will say: the same spelling of ids, and data.
-                       CASE WHEN e.element ->> 'command_id' = n.command_id::text AND n.data IS NOT NULL
+                       CASE WHEN e.element ->> 'command_id' = n.command_id::text
+                                 AND n.data IS NOT NULL
                                  AND e.element ->> 'correlation_id' = n.correlation_id::text
-                                 AND e.element ?& wire_keys AND e.element - wire_keys = '{}' THEN e.element END AS element,
+                                 AND e.element ?& wire_keys AND e.element - wire_keys = '{}'
+                            THEN e.element END AS element,
                        coalesce(n.command_id, commandbus.new_id()) AS command_id,
                        coalesce(n.correlation_id, gen_random_uuid()) AS correlation_id,
-                       commandbus.command_problem(n.command_type, coalesce(n.data, '{}'), n.max_attempts,
-                           coalesce(n.delay_seconds, 0), n.timeout_seconds, n.headers, known.payload_limit, n.command_id) AS problem
+                       commandbus.command_problem(n.command_type, coalesce(n.data, '{}'),
+                           n.max_attempts, coalesce(n.delay_seconds, 0), n.timeout_seconds,
+                           n.headers, known.payload_limit, n.command_id) AS problem
                 FROM jsonb_array_elements(commands) WITH ORDINALITY e(element, ord)
                 CROSS JOIN LATERAL jsonb_populate_record(NULL::commandbus.new_command, e.element) n
                 WHERE cardinality(domains) = 1 OR n.domain = known.domain
@@ -258,14 +309,16 @@ BEGIN
         EXCEPTION
             WHEN data_exception THEN
                 PERFORM commandbus.refuse('INVALID_DATA', 'a command has a value of the wrong type',
-                    'Ids are UUIDs, max_attempts and timeout_seconds integers, delay_seconds a number; nothing was sent.');
+                    'Ids are UUIDs, max_attempts and timeout_seconds integers, delay_seconds a '
+                    'number; nothing was sent.');
         END;
         IF c.problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(c.problem);
         END IF;
         PERFORM commandbus.check_shared(known.domain, c.batch_id, c.reply_to);
-        PERFORM commandbus.put_commands(known.domain, c.element, c.command_id, c.correlation_id, c.command_type, c.data,
-            c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers);
+        PERFORM commandbus.put_commands(known.domain, c.element, c.command_id, c.correlation_id,
+            c.command_type, c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id,
+            c.headers);
         ords := ords || c.ord;
         ids := ids || c.command_id;
     END LOOP;

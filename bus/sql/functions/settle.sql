@@ -7,8 +7,8 @@
 
 -- The place of a holder whose fence is lost or has its outcome, whatever the limit is now. NULL: it
 -- has none. False: somebody has it locked, a renewal most likely.
-CREATE OR REPLACE FUNCTION commandbus.give_back_late(domain text, command_id uuid, lease_no bigint) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION commandbus.give_back_late(domain text, command_id uuid, lease_no bigint)
+RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     spot tid;
@@ -20,21 +20,24 @@ BEGIN
     IF FOUND THEN
         -- In a statement of its own: it may have moved between the snapshot and the lock.
         UPDATE commandbus.fleet_place p
-        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL, timeout_seconds = NULL, held_until = NULL
+        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL,
+            timeout_seconds = NULL, held_until = NULL
         WHERE p.ctid = spot;
         RETURN true;
     END IF;
     -- Likewise: a place that was laid anew meanwhile is found here.
     RETURN CASE WHEN EXISTS (SELECT FROM commandbus.fleet_place p
-                             WHERE p.command_id = give_back_late.command_id AND p.lease_no = give_back_late.lease_no
+                             WHERE p.command_id = give_back_late.command_id
+                               AND p.lease_no = give_back_late.lease_no
                                AND p.domain = give_back_late.domain) THEN false END;
 END
 $$;
 
 -- The answers for items that were not settled, found out one by one: there are few of them. Whoever
 -- brings an outcome has returned from its handler, whatever became of the fence: its place is free.
-CREATE OR REPLACE FUNCTION commandbus.explain_unsettled(domain text, worker text, command_ids uuid[], lease_nos bigint[],
-    outcomes text[], settled integer[], still_running boolean[], OUT verdicts text[], OUT places_back integer)
+CREATE OR REPLACE FUNCTION commandbus.explain_unsettled(domain text, worker text,
+    command_ids uuid[], lease_nos bigint[], outcomes text[], settled integer[],
+    still_running boolean[], OUT verdicts text[], OUT places_back integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     i          integer;
@@ -43,14 +46,16 @@ DECLARE
 BEGIN
     verdicts := array_fill('SETTLED'::text, ARRAY[cardinality(command_ids)]);
     places_back := 0;
-    FOR i IN SELECT o.i FROM generate_series(1, cardinality(command_ids)) o(i) EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
+    FOR i IN SELECT o.i FROM generate_series(1, cardinality(command_ids)) o(i)
+             EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
         SELECT c.lease_no, c.status, c.attempts INTO found_row FROM commandbus.command_metadata c
         WHERE c.command_id = command_ids[i] AND c.domain = explain_unsettled.domain;
         verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM lease_nos[i] THEN 'STALE'
                             WHEN found_row.status = 'IN_PROGRESS' THEN 'BUSY'
                             ELSE 'ALREADY' END;
         IF verdicts[i] <> 'BUSY' AND still_running[i] IS NOT TRUE THEN
-            given_back := commandbus.give_back_late(explain_unsettled.domain, command_ids[i], lease_nos[i]);
+            given_back := commandbus.give_back_late(explain_unsettled.domain, command_ids[i],
+                                                    lease_nos[i]);
             places_back := places_back + (given_back IS TRUE)::integer;
             -- Nobody would ask for it again, and it would stay taken until its time is over.
             IF NOT given_back THEN
@@ -58,10 +63,13 @@ BEGIN
             END IF;
         END IF;
         -- A success after a timeout was settled under the same fence must not go unseen either.
-        IF verdicts[i] = 'STALE' OR (verdicts[i] = 'ALREADY' AND outcomes[i] = 'SUCCESS' AND found_row.status <> 'COMPLETED') THEN
+        IF verdicts[i] = 'STALE' OR (verdicts[i] = 'ALREADY' AND outcomes[i] = 'SUCCESS'
+                                     AND found_row.status <> 'COMPLETED') THEN
             INSERT INTO commandbus.audit (command_id, lease_no, domain, event_type, worker, details)
-            VALUES (command_ids[i], lease_nos[i], explain_unsettled.domain, 'STALE_OUTCOME', explain_unsettled.worker,
-                    jsonb_build_object('outcome', outcomes[i], 'current_lease_no', found_row.lease_no,
+            VALUES (command_ids[i], lease_nos[i], explain_unsettled.domain, 'STALE_OUTCOME',
+                    explain_unsettled.worker,
+                    jsonb_build_object('outcome', outcomes[i],
+                                       'current_lease_no', found_row.lease_no,
                                        'current_status', found_row.status));
         END IF;
     END LOOP;
@@ -69,40 +77,45 @@ END
 $$;
 
 -- Holds a command for the rest of the caller's transaction, which does things that must happen only
--- with its settling. Whoever lost the fence is refused, and so is all that follows in the transaction.
--- Waits for the row as long as lock_timeout allows.
-CREATE OR REPLACE FUNCTION commandbus.hold_fence(domain text, command_id uuid, lease_no bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- with its settling. Whoever lost the fence is refused, and so is all that follows in the
+-- transaction. Waits for the row as long as lock_timeout allows.
+CREATE OR REPLACE FUNCTION commandbus.hold_fence(domain text, command_id uuid, lease_no bigint)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM commandbus.command_metadata c
-    WHERE c.command_id = hold_fence.command_id AND c.domain = hold_fence.domain AND c.lease_no = hold_fence.lease_no
-      AND c.status = 'IN_PROGRESS'
+    WHERE c.command_id = hold_fence.command_id AND c.domain = hold_fence.domain
+      AND c.lease_no = hold_fence.lease_no AND c.status = 'IN_PROGRESS'
     FOR UPDATE;
     IF NOT FOUND THEN
         -- Not by refuse(): the code says that it was the fence, and nothing that an effect called.
-        RAISE EXCEPTION 'INVALID_OPERATION: command % is not in progress under lease %', command_id, lease_no
-            USING ERRCODE = 'CBFNC', HINT = 'It was settled, or somebody else holds it now; nothing was changed.';
+        RAISE EXCEPTION 'INVALID_OPERATION: command % is not in progress under lease %',
+            command_id, lease_no
+            USING ERRCODE = 'CBFNC',
+            HINT = 'It was settled, or somebody else holds it now; nothing was changed.';
     END IF;
 END
 $$;
 
--- all_or_nothing: for a transaction that has done more than settling. An item that cannot be settled
--- now is then an error, for which everything is brought again.
+-- all_or_nothing: for a transaction that has done more than settling. An item that cannot be
+-- settled now is then an error, for which everything is brought again.
 -- still_running: true for a timeout, which is settled while its handler runs on. It keeps its place
 -- until it brings its late outcome.
 -- Stages:
 --   1. item, held: rows under their fence are locked; those that somebody holds are skipped (BUSY)
 --   2. settled, audited: row and audit records
---   3. messages are deleted, archived or put off; one that is locked undoes 1 to 3 for its command alone
+--   3. messages are deleted, archived or put off; one that is locked undoes 1 to 3 for its command
+--      alone
 --   4. replies are sent, and whoever waits for what was put off is woken
 --   5. places of the fleet limit come back
 --   6. verdicts; those that were not settled are explained (ALREADY, BUSY, STALE)
-CREATE OR REPLACE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[], lease_nos bigint[], outcomes text[],
-    results jsonb[] DEFAULT NULL, error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
+CREATE OR REPLACE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[],
+    lease_nos bigint[], outcomes text[], results jsonb[] DEFAULT NULL,
+    error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
     retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false,
     still_running boolean[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     known  commandbus.domain;
@@ -116,12 +129,15 @@ DECLARE
 BEGIN
     IF (worker <> '' AND n = cardinality(lease_nos) AND n = cardinality(outcomes)
         AND n = coalesce(cardinality(results), n) AND n = coalesce(cardinality(error_codes), n)
-        AND n = coalesce(cardinality(error_messages), n) AND n = coalesce(cardinality(retry_seconds), n)
+        AND n = coalesce(cardinality(error_messages), n)
+        AND n = coalesce(cardinality(retry_seconds), n)
         AND n = coalesce(cardinality(still_running), n)
         AND array_position(command_ids, NULL) IS NULL AND array_position(lease_nos, NULL) IS NULL
         AND array_position(outcomes, NULL) IS NULL
-        AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED']) IS NOT TRUE THEN
-        PERFORM commandbus.refuse('INVALID_DATA', 'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
+        AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'])
+       IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA',
+            'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
             'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
     END IF;
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -129,7 +145,8 @@ BEGIN
     END IF;
     IF true = ANY (still_running) THEN
         silent := ARRAY(SELECT c.lease_until
-                        FROM unnest(command_ids, lease_nos) WITH ORDINALITY i(command_id, lease_no, ord)
+                        FROM unnest(command_ids, lease_nos)
+                            WITH ORDINALITY i(command_id, lease_no, ord)
                         LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id
                             AND c.domain = settle.domain AND c.lease_no = i.lease_no
                         ORDER BY i.ord);
@@ -140,73 +157,96 @@ BEGIN
     LOOP
         BEGIN
             WITH item AS (
-                SELECT * FROM unnest(command_ids, lease_nos, outcomes, results, error_codes, error_messages, retry_seconds)
-                    WITH ORDINALITY AS i(command_id, lease_no, outcome, result, error_code, error_message, retry_seconds, ord)
+                SELECT *
+                FROM unnest(command_ids, lease_nos, outcomes, results, error_codes, error_messages,
+                            retry_seconds)
+                    WITH ORDINALITY AS i(command_id, lease_no, outcome, result, error_code,
+                                         error_message, retry_seconds, ord)
             ), held AS MATERIALIZED (
                 SELECT c.place, i.ord, i.outcome,
                        CASE i.outcome WHEN 'SUCCESS' THEN i.result END AS result,
-                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL ELSE i.outcome END AS error_type,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
-                            ELSE left(coalesce(i.error_code, 'INTERNAL_ERROR'), 200) END AS error_code,
+                            ELSE i.outcome END AS error_type,
+                       CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
+                            ELSE left(coalesce(i.error_code, 'INTERNAL_ERROR'), 200)
+                            END AS error_code,
                        CASE i.outcome WHEN 'SUCCESS' THEN NULL WHEN 'INTERRUPTED' THEN NULL
                             ELSE left(i.error_message, 4000) END AS error_message,
-                       statement_timestamp() + make_interval(secs => greatest(coalesce(i.retry_seconds, 0), 0)) AS again_at,
+                       statement_timestamp() + make_interval(secs =>
+                           greatest(coalesce(i.retry_seconds, 0), 0)) AS again_at,
                        CASE i.outcome
                             WHEN 'SUCCESS' THEN 'COMPLETED'::commandbus.command_status
                             WHEN 'BUSINESS_RULE' THEN 'FAILED'
                             WHEN 'INTERRUPTED' THEN 'PENDING'
                             WHEN 'TRANSIENT' THEN CASE WHEN c.attempts < c.max_attempts
-                                THEN 'PENDING'::commandbus.command_status ELSE 'IN_TROUBLESHOOTING_QUEUE' END
+                                THEN 'PENDING'::commandbus.command_status
+                                ELSE 'IN_TROUBLESHOOTING_QUEUE' END
                             ELSE 'IN_TROUBLESHOOTING_QUEUE' END AS status
                 FROM item i CROSS JOIN LATERAL (
-                    SELECT c.ctid AS place, c.attempts, c.max_attempts FROM commandbus.command_metadata c
-                    WHERE c.command_id = i.command_id AND c.domain = settle.domain AND c.lease_no = i.lease_no
+                    SELECT c.ctid AS place, c.attempts, c.max_attempts
+                    FROM commandbus.command_metadata c
+                    WHERE c.command_id = i.command_id AND c.domain = settle.domain
+                      AND c.lease_no = i.lease_no
                       AND c.status = 'IN_PROGRESS' AND c.msg_id <> ALL (locked)
                     FOR UPDATE OF c SKIP LOCKED
                 ) c
             ), settled AS (
                 UPDATE commandbus.command_metadata c
-                SET status = h.status, result = h.result, error_type = h.error_type, error_code = h.error_code,
-                    error_message = h.error_message, lease_owner = NULL, lease_until = NULL,
+                SET status = h.status, result = h.result, error_type = h.error_type,
+                    error_code = h.error_code, error_message = h.error_message, lease_owner = NULL,
+                    lease_until = NULL,
                     attempts = c.attempts - (h.outcome = 'INTERRUPTED')::integer,
-                    completed_at = CASE WHEN h.status IN ('COMPLETED', 'FAILED') THEN statement_timestamp() END,
-                    tsq_at = CASE h.status WHEN 'IN_TROUBLESHOOTING_QUEUE' THEN statement_timestamp() END,
+                    completed_at = CASE WHEN h.status IN ('COMPLETED', 'FAILED')
+                                        THEN statement_timestamp() END,
+                    tsq_at = CASE h.status WHEN 'IN_TROUBLESHOOTING_QUEUE'
+                                  THEN statement_timestamp() END,
                     updated_at = statement_timestamp()
                 FROM held h WHERE c.ctid = h.place
-                RETURNING h.ord, h.status, h.again_at, c.command_id, c.lease_no, c.attempts, c.msg_id, c.correlation_id,
-                          c.reply_to, c.batch_id, c.result, c.error_type, c.error_code, c.error_message
+                RETURNING h.ord, h.status, h.again_at, c.command_id, c.lease_no, c.attempts,
+                          c.msg_id, c.correlation_id, c.reply_to, c.batch_id, c.result,
+                          c.error_type, c.error_code, c.error_message
             ), audited AS (
-                INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker, details)
+                INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type,
+                                              worker, details)
                 SELECT s.command_id, s.lease_no, s.attempts, settle.domain,
-                       CASE s.status WHEN 'COMPLETED' THEN 'COMPLETED' WHEN 'FAILED' THEN 'BUSINESS_RULE_FAILED'
-                            WHEN 'PENDING' THEN CASE WHEN s.error_type IS NULL THEN 'RELEASED' ELSE 'FAILED' END
+                       CASE s.status WHEN 'COMPLETED' THEN 'COMPLETED'
+                            WHEN 'FAILED' THEN 'BUSINESS_RULE_FAILED'
+                            WHEN 'PENDING' THEN CASE WHEN s.error_type IS NULL THEN 'RELEASED'
+                                                     ELSE 'FAILED' END
                             ELSE 'MOVED_TO_TSQ' END,
                        settle.worker,
                        CASE WHEN s.status = 'COMPLETED' THEN s.result
-                            WHEN s.error_type IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('error_type', s.error_type,
-                                'error_code', s.error_code, 'error_message', s.error_message)) END
+                            WHEN s.error_type IS NOT NULL
+                            THEN jsonb_strip_nulls(jsonb_build_object('error_type', s.error_type,
+                                     'error_code', s.error_code,
+                                     'error_message', s.error_message)) END
                 FROM settled s
                 UNION ALL
-                SELECT s.command_id, s.lease_no, s.attempts, settle.domain, 'RETRY_SCHEDULED', settle.worker,
-                       jsonb_build_object('visible_at', s.again_at)
+                SELECT s.command_id, s.lease_no, s.attempts, settle.domain, 'RETRY_SCHEDULED',
+                       settle.worker, jsonb_build_object('visible_at', s.again_at)
                 FROM settled s WHERE s.status = 'PENDING' AND s.error_type IS NOT NULL
             )
             SELECT array_agg(s.ord::integer) AS ords,
                    array_agg(s.msg_id) FILTER (WHERE s.status = 'COMPLETED') AS deletes,
-                   array_agg(s.msg_id) FILTER (WHERE s.status IN ('FAILED', 'IN_TROUBLESHOOTING_QUEUE')) AS archives,
+                   array_agg(s.msg_id) FILTER (WHERE s.status IN ('FAILED',
+                       'IN_TROUBLESHOOTING_QUEUE')) AS archives,
                    array_agg(s.msg_id) FILTER (WHERE s.status = 'PENDING') AS puts_off,
                    array_agg(s.again_at) FILTER (WHERE s.status = 'PENDING') AS put_off_until,
-                   array_agg(DISTINCT s.batch_id) FILTER (WHERE s.batch_id IS NOT NULL AND s.status IN ('COMPLETED', 'FAILED')) AS batch_ids,
-                   array_agg(s.reply_to) FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING') AS reply_queues,
+                   array_agg(DISTINCT s.batch_id)
+                       FILTER (WHERE s.batch_id IS NOT NULL
+                                 AND s.status IN ('COMPLETED', 'FAILED')) AS batch_ids,
+                   array_agg(s.reply_to) FILTER (WHERE s.reply_to IS NOT NULL
+                                                   AND s.status <> 'PENDING') AS reply_queues,
                    array_agg(commandbus.reply_message(s.command_id, s.correlation_id,
-                             CASE s.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END, s.result, s.error_type,
-                             s.error_code, s.error_message, NULL, s.status <> 'IN_TROUBLESHOOTING_QUEUE'))
+                             CASE s.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END,
+                             s.result, s.error_type, s.error_code, s.error_message, NULL,
+                             s.status <> 'IN_TROUBLESHOOTING_QUEUE'))
                        FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING') AS replies
             INTO done FROM settled s;
 
             IF done.ords IS NOT NULL THEN
-                more := commandbus.move_messages(settle.domain || '__commands', done.deletes, done.archives,
-                                                 done.puts_off, done.put_off_until);
+                more := commandbus.move_messages(settle.domain || '__commands', done.deletes,
+                                                 done.archives, done.puts_off, done.put_off_until);
                 IF more IS NOT NULL THEN
                     RAISE SQLSTATE 'CBLCK';
                 END IF;
@@ -217,12 +257,13 @@ BEGIN
         END;
     END LOOP;
 
-    -- Read only now that the commands are locked: who sets a limit counts what is in progress under the
-    -- same locks, so that we either see the limit here or were not counted.
+    -- Read only now that the commands are locked: who sets a limit counts what is in progress under
+    -- the same locks, so that we either see the limit here or were not counted.
     known := commandbus.known_domain(settle.domain);
     IF EXISTS (SELECT FROM unnest(results) r WHERE octet_length(r::text) > known.payload_limit) THEN
-        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE', format('a result has more than %s bytes', known.payload_limit),
-                                  'Keep the result elsewhere and return where; nothing was settled.');
+        PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE',
+            format('a result has more than %s bytes', known.payload_limit),
+            'Keep the result elsewhere and return where; nothing was settled.');
     END IF;
 
     IF done.reply_queues IS NOT NULL THEN
@@ -232,23 +273,26 @@ BEGIN
         PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
     END IF;
     IF known.fleet_limit > 0 AND done.ords IS NOT NULL THEN
-        -- Nobody but us touches the place of a command that we hold, unless its time is over: what is
-        -- skipped is free, or somebody else's.
+        -- Nobody but us touches the place of a command that we hold, unless its time is over: what
+        -- is skipped is free, or somebody else's.
         UPDATE commandbus.fleet_place p
-        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL, timeout_seconds = NULL, held_until = NULL
+        SET turn = p.turn + 1, command_id = NULL, lease_no = NULL, worker = NULL,
+            timeout_seconds = NULL, held_until = NULL
         FROM (SELECT l.spot FROM unnest(done.ords) o(ord) CROSS JOIN LATERAL (
                   SELECT l.ctid AS spot FROM commandbus.fleet_place l
-                  WHERE l.command_id = command_ids[o.ord] AND l.lease_no = lease_nos[o.ord] AND l.domain = settle.domain
+                  WHERE l.command_id = command_ids[o.ord] AND l.lease_no = lease_nos[o.ord]
+                    AND l.domain = settle.domain
                   ORDER BY l.turn DESC LIMIT 1 FOR UPDATE SKIP LOCKED
               ) l
               WHERE still_running[o.ord] IS NOT TRUE) l
         WHERE p.ctid = l.spot;
         GET DIAGNOSTICS back = ROW_COUNT;
     ELSIF silent IS NOT NULL THEN
-        PERFORM commandbus.remember_silent(settle.domain, command_ids[o.ord], lease_nos[o.ord], settle.worker,
-                                           c.timeout_seconds, silent[o.ord])
+        PERFORM commandbus.remember_silent(settle.domain, command_ids[o.ord], lease_nos[o.ord],
+                                           settle.worker, c.timeout_seconds, silent[o.ord])
         FROM unnest(done.ords) o(ord)
-        JOIN commandbus.command_metadata c ON c.command_id = command_ids[o.ord] AND c.domain = settle.domain
+        JOIN commandbus.command_metadata c ON c.command_id = command_ids[o.ord]
+            AND c.domain = settle.domain
         WHERE still_running[o.ord];
     END IF;
 
@@ -261,8 +305,9 @@ BEGIN
         verdicts := array_fill('SETTLED'::text, ARRAY[n]);
     ELSE
         SELECT e.verdicts, e.places_back INTO verdicts, late
-        FROM commandbus.explain_unsettled(settle.domain, settle.worker, command_ids, lease_nos, outcomes,
-                                          coalesce(done.ords, '{}'), settle.still_running) e;
+        FROM commandbus.explain_unsettled(settle.domain, settle.worker, command_ids, lease_nos,
+                                          outcomes, coalesce(done.ords, '{}'),
+                                          settle.still_running) e;
         back := back + late;
     END IF;
     IF back > 0 THEN

@@ -1,7 +1,8 @@
 -- Processes, for workers: deliver, claim, renew, settle, replay.
 
 --: deliver_replies
--- $1 reply queue, $2 worker, $3 quantity, $4 grace_seconds. The columns are numbered in process_claim.c.
+-- $1 reply queue, $2 worker, $3 quantity, $4 grace_seconds. The columns are numbered in
+-- process_claim.c.
 SELECT delivered, late, dead_lettered, taken, locked
 FROM commandbus.deliver_replies($1::text, $2::text, $3::integer, $4::double precision)
 
@@ -12,12 +13,12 @@ SELECT commandbus.deliver_former_replies($1::text, $2::text[], $3::double precis
 --: claim_processes
 -- $1 worker, $2 process types, $3 their versions, $4 quantity, $5 vt_seconds, $6 claim_bytes. The
 -- columns are numbered in process_rows.c.
-SELECT process_id, domain, process_type, reply_queue, status, phase, error_code, error_message, current_step,
-       current_wait, version, lease_no, settle_no, unsettled, inbox_seq, now_ms, created_ms, deadline_ms, retry_ms,
-       wait_timeout_ms, deadline_spent, leaving, initial_state, state, history, inbox, waited_us, content_limit, too_large,
-       more
-FROM commandbus.claim_processes($1::text, $2::text[], $3::bigint[]::integer[], $4::integer, $5::double precision,
-                                $6::bigint)
+SELECT process_id, domain, process_type, reply_queue, status, phase, error_code, error_message,
+       current_step, current_wait, version, lease_no, settle_no, unsettled, inbox_seq, now_ms,
+       created_ms, deadline_ms, retry_ms, wait_timeout_ms, deadline_spent, leaving, initial_state,
+       state, history, inbox, waited_us, content_limit, too_large, more
+FROM commandbus.claim_processes($1::text, $2::text[], $3::bigint[]::integer[], $4::integer,
+                                $5::double precision, $6::bigint)
 
 --: next_process_wake
 -- $1 process types, $2 their versions, $3 vt_seconds
@@ -25,7 +26,8 @@ SELECT commandbus.next_process_wake($1::text[], $2::bigint[]::integer[], $3::dou
 
 --: extend_processes
 -- $1 worker, $2 process ids, $3 lease numbers, $4 vt_seconds. One row an id, in their order.
-SELECT held FROM unnest(commandbus.extend_processes($1::text, $2::uuid[], $3::bigint[], $4::double precision))
+SELECT held
+FROM unnest(commandbus.extend_processes($1::text, $2::uuid[], $3::bigint[], $4::double precision))
     WITH ORDINALITY e(held, ord) ORDER BY ord
 
 --: release_unknown_processes
@@ -38,10 +40,10 @@ SELECT verdicts, batch_ids FROM commandbus.settle_processes($1::text, $2::jsonb)
 
 --: read_process
 -- $1 process_id. The columns are numbered in process_rows.c.
-SELECT process_id, domain, process_type, reply_queue, status, phase, error_code, error_message, current_step,
-       current_wait, version, lease_no, settle_no, unsettled, inbox_seq, now_ms, created_ms, deadline_ms, retry_ms,
-       wait_timeout_ms, deadline_spent, leaving, initial_state, state, history, inbox, waited_us, content_limit, too_large,
-       more
+SELECT process_id, domain, process_type, reply_queue, status, phase, error_code, error_message,
+       current_step, current_wait, version, lease_no, settle_no, unsettled, inbox_seq, now_ms,
+       created_ms, deadline_ms, retry_ms, wait_timeout_ms, deadline_spent, leaving, initial_state,
+       state, history, inbox, waited_us, content_limit, too_large, more
 FROM commandbus.read_processes(ARRAY[$1::uuid])
 
 --: running_processes

@@ -20,7 +20,8 @@ BEGIN
                 -- Roles belong to the whole server: a migrate of another database was faster.
                 WHEN duplicate_object OR unique_violation THEN NULL;
                 WHEN insufficient_privilege THEN
-                    RAISE EXCEPTION 'role % does not exist and % may not create it', role_name, current_user
+                    RAISE EXCEPTION 'role % does not exist and % may not create it',
+                        role_name, current_user
                     USING ERRCODE = 'insufficient_privilege',
                           HINT = 'Migrate once as a user with CREATEROLE, or create the five '
                                  'commandbus_ roles first (deploy/README.md).';
@@ -30,15 +31,18 @@ BEGIN
 
     -- From version 16 on who creates a role is a member of it, but may not become it without SET.
     IF NOT pg_has_role(current_user, 'commandbus_owner',
-                       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
+                       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET'
+                            ELSE 'MEMBER' END) THEN
         BEGIN
             EXECUTE format('GRANT commandbus_owner TO %I', current_user);
         EXCEPTION
             -- From version 16 on CREATEROLE is not enough for a role that somebody else created.
             WHEN insufficient_privilege THEN
-                RAISE EXCEPTION '% is not a member of commandbus_owner and may not make itself one', current_user
+                RAISE EXCEPTION '% is not a member of commandbus_owner and may not make itself one',
+                    current_user
                 USING ERRCODE = 'insufficient_privilege',
-                      HINT = format('As a superuser, or as who created the role: GRANT commandbus_owner TO %I', current_user);
+                      HINT = format('As a superuser, or as who created the role: GRANT '
+                                    'commandbus_owner TO %I', current_user);
         END;
     END IF;
 
@@ -49,21 +53,27 @@ BEGIN
         GRANT commandbus_monitor TO commandbus_operator;
     END IF;
 
-    EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO commandbus_owner', current_database());
+    EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO commandbus_owner',
+                   current_database());
 END
 $$;
 
--- Servers that do not offer the extension can have its SQL in a schema pgmq instead (deploy/README.md). Code of ours
--- calls what is in there as the schema's owner, so it must come from who migrates, or from a superuser.
+-- Servers that do not offer the extension can have its SQL in a schema pgmq instead
+-- (deploy/README.md). Code of ours calls what is in there as the schema's owner, so it must come
+-- from who migrates, or from a superuser.
 DO $$
 BEGIN
     IF pg_catalog.to_regclass('pgmq.meta') IS NULL THEN
         CREATE EXTENSION IF NOT EXISTS pgmq;
-    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
-                      WHERE n.nspname = 'pgmq' AND (o.rolsuper OR pg_catalog.pg_has_role(current_user, o.oid, 'USAGE'))) THEN
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace n
+                      JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
+                      WHERE n.nspname = 'pgmq'
+                        AND (o.rolsuper
+                             OR pg_catalog.pg_has_role(current_user, o.oid, 'USAGE'))) THEN
         RAISE EXCEPTION 'schema pgmq belongs to neither % nor a superuser', current_user
         USING ERRCODE = 'insufficient_privilege',
-              HINT = 'Find out who made it; migrate as its owner, or drop it and install PGMQ again.';
+              HINT = 'Find out who made it; migrate as its owner, or drop it and install PGMQ '
+                     'again.';
     END IF;
 END
 $$;
@@ -78,7 +88,8 @@ GRANT SELECT ON pgmq.meta TO commandbus_operator, commandbus_monitor;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_namespace
-               WHERE nspname = 'commandbus' AND pg_catalog.pg_get_userbyid(nspowner) <> 'commandbus_owner') THEN
+               WHERE nspname = 'commandbus'
+                 AND pg_catalog.pg_get_userbyid(nspowner) <> 'commandbus_owner') THEN
         RAISE EXCEPTION 'schema commandbus exists and is not owned by commandbus_owner'
         USING ERRCODE = 'insufficient_privilege',
               HINT = 'Find out who made it and what is in it, then drop it: migrate makes its own.';
@@ -88,8 +99,9 @@ $$;
 CREATE SCHEMA IF NOT EXISTS commandbus AUTHORIZATION commandbus_owner;
 
 -- What was applied, per component: 'commandbus' or the name of a handler set. oldest_binary is the
--- oldest version of our binaries that can still work on this schema (expand/contract). checksum is the SHA-256 of the
--- file, in hex: who comes with another file of that number was built from other sources.
+-- oldest version of our binaries that can still work on this schema (expand/contract). checksum is
+-- the SHA-256 of the file, in hex: who comes with another file of that number was built from other
+-- sources.
 CREATE TABLE IF NOT EXISTS commandbus.schema_version (
     component     text        NOT NULL,
     version       integer     NOT NULL,
@@ -113,13 +125,15 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 
 --: migrate_grant
--- No parameters. What may be done in a database is no part of it: one that was restored or copied lacks what the
--- bootstrap granted there.
+-- No parameters. What may be done in a database is no part of it: one that was restored or copied
+-- lacks what the bootstrap granted there.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'commandbus_owner'
-               AND NOT pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), 'CREATE')) THEN
-        EXECUTE pg_catalog.format('GRANT CREATE, TEMPORARY ON DATABASE %I TO commandbus_owner', pg_catalog.current_database());
+               AND NOT pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(),
+                                                         'CREATE')) THEN
+        EXECUTE pg_catalog.format('GRANT CREATE, TEMPORARY ON DATABASE %I TO commandbus_owner',
+                                  pg_catalog.current_database());
     END IF;
 END
 $$;
@@ -129,17 +143,20 @@ $$;
 SET LOCAL ROLE commandbus_owner
 
 --: pgmq_version
--- No parameters. One row: the version of pgmq in this database, and the one the server offers. Without the extension, its SQL
--- may have been run by hand: that keeps no version, but topics came with 1.11.
+-- No parameters. One row: the version of pgmq in this database, and the one the server offers.
+-- Without the extension, its SQL may have been run by hand: that keeps no version, but topics came
+-- with 1.11.
 SELECT coalesce((SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgmq'),
                 (SELECT CASE WHEN bool_or(c.relname = 'topic_bindings') THEN '1.11' ELSE '1.0' END
                  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                 WHERE n.nspname = 'pgmq' AND c.relname IN ('meta', 'topic_bindings') HAVING count(*) > 0)) AS installed,
-       (SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = 'pgmq') AS offered
+                 WHERE n.nspname = 'pgmq' AND c.relname IN ('meta', 'topic_bindings')
+                 HAVING count(*) > 0)) AS installed,
+       (SELECT default_version FROM pg_catalog.pg_available_extensions
+        WHERE name = 'pgmq') AS offered
 
 --: schema_exists
--- No parameters. NULL where nobody has migrated yet. A schema or table of another owner is none of ours:
--- reading it could run that owner's code.
+-- No parameters. NULL where nobody has migrated yet. A schema or table of another owner is none of
+-- ours: reading it could run that owner's code.
 SELECT (SELECT c.oid FROM pg_catalog.pg_class c
         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = 'commandbus' AND c.relname = 'schema_version' AND c.relkind = 'r'
@@ -147,8 +164,8 @@ SELECT (SELECT c.oid FROM pg_catalog.pg_class c
           AND pg_catalog.pg_get_userbyid(c.relowner) = 'commandbus_owner')
 
 --: schema_version
--- $1 component. One row a file that was applied, in their order. A database of before checksums were kept has no such column:
--- NULL.
+-- $1 component. One row a file that was applied, in their order. A database of before checksums
+-- were kept has no such column: NULL.
 SELECT version, oldest_binary, name, pg_catalog.to_jsonb(v) ->> 'checksum' AS checksum
 FROM commandbus.schema_version v WHERE component = $1::text ORDER BY version
 
@@ -181,11 +198,13 @@ SET LOCAL check_function_bodies = off
 SELECT commandbus.renew_queue_functions()
 
 --: schema_adopt
--- No parameters. One row when the database has the layout of before 0.1.0, whose 21 files held tables and functions
--- together: its rows are gone then, and who asks records the files of today instead, which hold the same tables.
+-- No parameters. One row when the database has the layout of before 0.1.0, whose 21 files held
+-- tables and functions together: its rows are gone then, and who asks records the files of today
+-- instead, which hold the same tables.
 WITH former AS (
     SELECT FROM commandbus.schema_version WHERE component = 'commandbus'
-    HAVING pg_catalog.md5(pg_catalog.string_agg(checksum, ',' ORDER BY version)) = 'd9ffe877df94195881f8d4b85d0b5e77'
+    HAVING pg_catalog.md5(pg_catalog.string_agg(checksum, ',' ORDER BY version))
+           = 'd9ffe877df94195881f8d4b85d0b5e77'
 ), gone AS (
     DELETE FROM commandbus.schema_version
     WHERE component = 'commandbus' AND EXISTS (SELECT FROM former) RETURNING version

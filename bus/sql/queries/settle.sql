@@ -6,7 +6,8 @@
 -- $10 whether the handler still runs
 SELECT verdicts, batch_ids
 FROM commandbus.settle($1::text, $2::text, $3::uuid[], $4::bigint[], $5::text[], $6::jsonb[],
-                       $7::text[], $8::text[], $9::double precision[], still_running => $10::boolean[])
+                       $7::text[], $8::text[], $9::double precision[],
+                       still_running => $10::boolean[])
 
 --: settle_held
 -- The parameters of settle.sql. Behind statements that happen only if everything is settled.

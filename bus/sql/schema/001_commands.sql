@@ -1,4 +1,5 @@
--- The tables of commands, batches, audit and the fleet. Those of processes follow in their own file.
+-- The tables of commands, batches, audit and the fleet. Those of processes follow in their own
+-- file.
 
 CREATE TABLE commandbus.domain (
     domain        text        PRIMARY KEY,
@@ -7,9 +8,10 @@ CREATE TABLE commandbus.domain (
     payload_limit integer     NOT NULL DEFAULT 1048576 CHECK (payload_limit > 0),
     -- The highest number of a place: above the limit while more is in progress than that.
     places        integer     NOT NULL DEFAULT 0,
-    -- The most that a process may hold, in bytes of text: its records, its inbox and its states. A run needs about ten
-    -- times as much memory, so 8 MiB fit the smallest worker we ship (256 MiB); raise it only for larger ones. Responses
-    -- are taken up to three quarters of it, and a state may grow to one.
+    -- The most that a process may hold, in bytes of text: its records, its inbox and its states. A
+    -- run needs about ten times as much memory, so 8 MiB fit the smallest worker we ship (256 MiB);
+    -- raise it only for larger ones. Responses are taken up to three quarters of it, and a state
+    -- may grow to one.
     content_limit bigint      NOT NULL DEFAULT 8388608 CHECK (content_limit >= 1048576),
     created_at    timestamptz NOT NULL DEFAULT now()
 );
@@ -145,13 +147,14 @@ CREATE INDEX batch_open ON commandbus.batch (created_at) WHERE completed_at IS N
 -- Asked by every claim: is there a batch that has not started?
 CREATE INDEX batch_pending ON commandbus.batch (domain) WHERE status = 'PENDING';
 
--- The places of domains with a fleet_limit, one row a place, numbered from 1, taken and given back. A
--- holder that fell silent keeps its place until its lease and its handler's timeout are over, also when
--- the command was claimed again. Place 0: whoever of that kind runs on in a domain without a limit;
--- a limit that is set later counts it.
+-- The places of domains with a fleet_limit, one row a place, numbered from 1, taken and given back.
+-- A holder that fell silent keeps its place until its lease and its handler's timeout are over,
+-- also when the command was claimed again. Place 0: whoever of that kind runs on in a domain
+-- without a limit; a limit that is set later counts it.
 --
--- Each change moves `turn` on, and every look asks for the newest turn first. While somebody holds an old
--- snapshot no dead version can be removed, and an index on an unchanging key would walk over all of them.
+-- Each change moves `turn` on, and every look asks for the newest turn first. While somebody holds
+-- an old snapshot no dead version can be removed, and an index on an unchanging key would walk over
+-- all of them.
 CREATE TABLE commandbus.fleet_place (
     turn            bigint      NOT NULL DEFAULT 0,
     -- Who holds it: NULLs when it was given back.
@@ -184,8 +187,9 @@ CREATE UNLOGGED TABLE commandbus.sleeper (
 -- Is somebody asleep? Asked by every send: by time, so that none of the dead is looked at.
 CREATE INDEX sleeper_asleep ON commandbus.sleeper (queue_name, expires_at);
 
--- Since when this server has served without a crash or a promotion. Unlogged, so that recovery empties it: the first who
--- claims then writes when that was, which no function of PostgreSQL tells.
+-- Since when this server has served without a crash or a promotion. Unlogged, so that recovery
+-- empties it: the first who claims then writes when that was, which no function of PostgreSQL
+-- tells.
 CREATE UNLOGGED TABLE commandbus.uptime (
     only_row boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     since    timestamptz NOT NULL
@@ -225,4 +229,5 @@ INSERT INTO commandbus.clock DEFAULT VALUES;
 -- How a command looks in send_many, create_batch and files of JSON lines: send's arguments.
 CREATE TYPE commandbus.new_command AS (
     domain text, command_type text, data jsonb, command_id uuid, correlation_id uuid, reply_to text,
-    max_attempts integer, delay_seconds double precision, timeout_seconds integer, batch_id uuid, headers jsonb);
+    max_attempts integer, delay_seconds double precision, timeout_seconds integer, batch_id uuid,
+    headers jsonb);

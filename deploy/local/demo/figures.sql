@@ -4,7 +4,8 @@ WITH payment AS (
            count(*) FILTER (WHERE status = 'COMPLETED') AS completed,
            count(*) FILTER (WHERE status IN ('COMPENSATED', 'FAILED', 'CANCELED')) AS undone,
            count(*) FILTER (WHERE status = 'WAITING_FOR_TSQ') AS parked,
-           count(*) FILTER (WHERE status = 'WAITING_FOR_ASYNC' AND current_wait LIKE 'await%') AS confirming
+           count(*) FILTER (WHERE status = 'WAITING_FOR_ASYNC'
+                              AND current_wait LIKE 'await%') AS confirming
     FROM commandbus.process WHERE process_type = 'PaymentStep'
 ), queue AS (
     SELECT coalesce(max(visible) FILTER (WHERE queue_name = 'fx__commands'), 0) AS fx,

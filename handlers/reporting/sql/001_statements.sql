@@ -1,5 +1,5 @@
--- What statements are made of: accounts and what was booked on them. The amount of a transaction is signed: money
--- that comes in is above zero.
+-- What statements are made of: accounts and what was booked on them. The amount of a transaction is
+-- signed: money that comes in is above zero.
 CREATE SCHEMA reporting;
 
 CREATE TABLE reporting.account (
@@ -17,9 +17,10 @@ CREATE TABLE reporting.transaction (
 );
 CREATE INDEX transaction_by_day ON reporting.transaction (account_id, booked_on) INCLUDE (amount);
 
--- The transactions of some accounts in a period (both days are in it), with the balance before it, as one JSON text
--- in the order of the list. STABLE: everything in it sees one snapshot. data is NULL when an account is unknown or
--- there are more than `most` transactions; transactions then stops counting at one more.
+-- The transactions of some accounts in a period (both days are in it), with the balance before it,
+-- as one JSON text in the order of the list. STABLE: everything in it sees one snapshot. data is
+-- NULL when an account is unknown or there are more than `most` transactions; transactions then
+-- stops counting at one more.
 CREATE FUNCTION reporting.statement_data(
     accounts text[], from_date date, to_date date, most bigint,
     OUT unknown bigint, OUT transactions bigint, OUT data text

@@ -44,9 +44,9 @@
 #define COMMANDBUS_FIELDS_H
 
 #include <commandbus/api.h>
+#include <commandbus/context.h>
 #include <commandbus/date.h>
 #include <commandbus/error.h>
-#include <commandbus/handler.h>
 #include <commandbus/money.h>
 #include <commandbus/uuid.h>
 #include <stdbool.h>
@@ -156,46 +156,49 @@ struct cb_fields {
     storage const cb_fields table = { #T, sizeof(T), table##_list, \
                                       sizeof table##_list / sizeof *table##_list }
 
-/* Whether the table itself, and every table in it, is sound: sizes fit their types, names are unique
- * and not empty, bounds hold. A table that holds itself is refused. */
+/* Whether the table itself, and every table in it, is sound: sizes fit their types, names are
+ * unique and not empty, bounds hold. A table that holds itself is refused. */
 CB_API bool cb_fields_check(const cb_fields *fields, cb_error *e) CB_NODISCARD;
 
 /* All zeros; NULL without memory. */
 CB_API void *cb_fields_new(const cb_fields *fields);
 /* Frees what its members own, and the struct. NULL is fine. */
 CB_API void cb_fields_free(const cb_fields *fields, void *record);
-/* Makes `to`, a struct of this table, equal to `from`. False without memory: `to` is then unspecified but
- * can be freed. */
+/* Makes `to`, a struct of this table, equal to `from`. False without memory: `to` is then
+ * unspecified but can be freed. */
 CB_API bool cb_fields_copy(const cb_fields *fields, void *to, const void *from) CB_NODISCARD;
 
-/* Whether every value can be written: doubles are finite, text is UTF-8, an enum has its name, a time lies
- * in the years 1 to 9999, a date is in the calendar, money has a currency of ISO 4217, a list has
- * its items and not too many, JSON is at most 24 deep and its numbers fit. Refuses (CB_INVALID_DATA)
- * naming the field; what a step left behind is worth asking when writing it failed. */
+/* Whether every value can be written: doubles are finite, text is UTF-8, an enum has its name, a
+ * time lies in the years 1 to 9999, a date is in the calendar, money has a currency of ISO 4217,
+ * a list has its items and not too many, JSON is at most 24 deep and its numbers fit. Refuses
+ * (CB_INVALID_DATA) naming the field; what a step left behind is worth asking when writing it
+ * failed. */
 CB_API bool cb_fields_valid(const cb_fields *fields, const void *record, cb_error *e) CB_NODISCARD;
 
-/* The whole struct as a JSON object, every field present. The caller owns it; NULL without memory or when
- * a value is not valid. What it holds is a copy: the struct may change afterwards. */
+/* The whole struct as a JSON object, every field present. The caller owns it; NULL without
+ * memory or when a value is not valid. What it holds is a copy: the struct may change
+ * afterwards. */
 CB_API json_object *cb_fields_write(const cb_fields *fields, const void *record);
-/* Reads an object: what it lacks becomes zero, what is of the wrong type is refused naming the field
- * (CB_INVALID_DATA; the struct is then unchanged). JSON null for a struct or a list is all zeros.
- * Keys that the table does not have are left alone, and unless `unknown` is NULL collected there (a
- * new object, NULL when there are none; the caller owns it): those of nested structs as an object
- * under the struct's name, those in items of lists not at all. */
+/* Reads an object: what it lacks becomes zero, what is of the wrong type is refused naming the
+ * field (CB_INVALID_DATA; the struct is then unchanged). JSON null for a struct or a list is all
+ * zeros. Keys that the table does not have are left alone, and unless `unknown` is NULL
+ * collected there (a new object, NULL when there are none; the caller owns it): those of nested
+ * structs as an object under the struct's name, those in items of lists not at all. */
 CB_API bool cb_fields_read(const cb_fields *fields, void *record, json_object *from,
                            json_object **unknown, cb_error *e) CB_NODISCARD;
 
-/* What changed from `before` to `after`: an object of the changed fields with their new values; of a
- * nested struct what changed in it, of a list all of it. *ret is NULL when nothing did. False
- * without memory or when a changed value is not valid. */
+/* What changed from `before` to `after`: an object of the changed fields with their new values;
+ * of a nested struct what changed in it, of a list all of it. *ret is NULL when nothing did.
+ * False without memory or when a changed value is not valid. */
 CB_API bool cb_fields_diff(const cb_fields *fields, const void *before, const void *after,
                            json_object **ret) CB_NODISCARD;
-/* Sets the fields that the object has; others stay, also in nested structs; unknown keys are ignored.
- * NULL, as cb_fields_diff gives it, changes nothing; nor does a patch that is refused. */
+/* Sets the fields that the object has; others stay, also in nested structs; unknown keys are
+ * ignored. NULL, as cb_fields_diff gives it, changes nothing; nor does a patch that is refused. */
 CB_API bool cb_fields_patch(const cb_fields *fields, void *record, json_object *patch,
                             cb_error *e) CB_NODISCARD;
 
-/* Replaces an owned string by a copy of `value` (NULL: none). False without memory; *text is then as before. */
+/* Replaces an owned string by a copy of `value` (NULL: none). False without memory; *text is
+ * then as before. */
 CB_API bool cb_text_set(char **text, const char *value);
 
 /* ---- lists: `list` is the address of a CB_LIST member of `record`, a struct of this table ----
@@ -205,8 +208,8 @@ CB_API bool cb_text_set(char **text, const char *value);
  *         return false;
  */
 
-/* A new item at the end, all zeros. It belongs to the list; items move when one is added or removed.
- * NULL: the list is full, there is no memory, or the table has no such list. */
+/* A new item at the end, all zeros. It belongs to the list; items move when one is added or
+ * removed. NULL: the list is full, there is no memory, or the table has no such list. */
 CB_API void *cb_list_add(const cb_fields *fields, void *record, void *list) CB_NODISCARD;
 /* Frees item i; those behind it move up. Nothing happens when there is none. */
 CB_API void cb_list_remove(const cb_fields *fields, void *record, void *list, size_t i);

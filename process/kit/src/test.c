@@ -1,4 +1,6 @@
 /* The kit: a worker of one thread that can be made to die, and a database of its own. */
+#include <commandbus/receive.h>
+#include <commandbus/run.h>
 #include <commandbus/test.h>
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -349,6 +351,16 @@ bool cb_test_receive(cb_test *t, const char *domain, cb_claim **ret, cb_error *e
         return cb_fail(e, CB_INVALID_DATA, "there is no command for %s", domain);
     *ret = cb_claim_take(&claim);
     return true;
+}
+
+const cb_command *cb_test_claim_command(const cb_claim *claim)
+{
+    return cb_claim_at(claim, 0);
+}
+
+void cb_test_claim_free(cb_claim *claim)
+{
+    cb_claim_free(claim);
 }
 
 bool cb_test_serve(cb_test *t, const char *domain, const cb_test_answer *answer, cb_uuid *id,

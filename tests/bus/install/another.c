@@ -1,5 +1,5 @@
-/* Uses the public headers alone. */
-#include <commandbus/commandbus.h>
+/* A client. */
+#include <commandbus/client.h>
 
 const char *another(void);
 

@@ -1,5 +1,6 @@
 /* A handler and its test: json-c comes with the package, for handlers get and give its objects. */
-#include <commandbus/commandbus.h>
+#include <commandbus/handler.h>
+#include <commandbus/host.h>
 #include <string.h>
 
 const char *handler(void);

@@ -1,5 +1,5 @@
 /* The smallest program that uses the installed library. */
-#include <commandbus/version.h>
+#include <commandbus/client.h>
 #include <stdio.h>
 
 const char *another(void);

@@ -1,7 +1,7 @@
 /* What the set offers. */
 #include "greetings.h"
 
-#include <commandbus/module.h>
+#include <commandbus/handler.h>
 
 static const cb_handler handlers[] = { { "Hello", greetings_hello } };
 

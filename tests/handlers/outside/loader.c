@@ -1,6 +1,6 @@
 /* loader FOLDER SET TYPE DATA: loads a set, runs one command with it, prints what came of it. */
 #include <commandbus/host.h>
-#include <commandbus/set.h>
+#include <commandbus/worker.h>
 #include <stdio.h>
 #include <string.h>
 

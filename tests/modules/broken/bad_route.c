@@ -1,4 +1,4 @@
-/* Has a route whose path is none. */
+/* Has a route with an invalid path. */
 #include "handler.h"
 
 static void answer(const cb_http_request *request, cb_http_answer *ret)

@@ -1,4 +1,4 @@
-/* Its open() does not want to, for a reason. */
+/* Its open() fails and says why. */
 #include "handler.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Its open() does not want to, and does not say why. */
+/* Its open() fails and does not say why. */
 #include "handler.h"
 
 static bool refuse(cb_error *e)

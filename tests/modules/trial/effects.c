@@ -3,7 +3,7 @@
  * ManyEffects {"n": 17}: n rows; gives back {"taken": 16}, how many of them were accepted.
  * BadEffect {"kind": "null"}: one good row and then a statement of which the database says no:
  *     null    violates NOT NULL (23502)
- *     type    is no number (22P02)
+ *     type    not a number (22P02)
  *     table   a table that is not there (42P01)
  *     lock    the row of command_id {"key"}, for which it waits when somebody else has just put it there
  *     sql     whatever {"sql"} says */

@@ -47,8 +47,8 @@ typedef struct {
     const char *file;
 } cb_event;
 
-/* Called from any thread of the worker, also from several at once: it must be thread-safe, and quick,
- * for slots wait for it. */
+/* Called from any thread of the worker, also from several at once: it must be thread-safe, and
+ * quick, for slots wait for it. */
 typedef void cb_event_fn(const cb_event *event, void *arg);
 
 /* "debug" and so on. Static storage. */

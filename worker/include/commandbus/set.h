@@ -8,16 +8,16 @@
 /* A loaded module. */
 typedef struct cb_set cb_set;
 
-/* Loads <dir>/<name>.so and checks its manifest: there, of this ABI, of that name, each handler with a
- * type and a function, no type twice; then calls its open(). Every refusal names the file and says what
- * to do (CB_MISUSE); a missing file also says which sets the folder has. */
+/* Loads <dir>/<name>.so and checks its manifest: there, of this ABI, of that name, each handler
+ * with a type and a function, no type twice; then calls its open(). Every refusal names the file
+ * and says what to do (CB_MISUSE); a missing file also says which sets the folder has. */
 CB_API bool cb_set_load(const char *dir, const char *name, cb_set **ret, cb_error *e) CB_NODISCARD;
-/* The same with what the configuration says: given to its configure(), before open(). Settings for a set that takes
- * none are refused. NULL: nothing is said. */
+/* The same with what the configuration says: given to its configure(), before open(). Settings
+ * for a set that takes none are refused. NULL: nothing is said. */
 CB_API bool cb_set_load_with(const char *dir, const char *name, const cb_module_config *config,
                              cb_set **ret, cb_error *e) CB_NODISCARD;
-/* Only loads it and checks its manifest: neither configure() nor open() is called, so that none of its functions
- * may be. For those who want to know what a set has. */
+/* Only loads it and checks its manifest: neither configure() nor open() is called, so that none
+ * of its functions may be. For those who want to know what a set has. */
 CB_API bool cb_set_inspect(const char *dir, const char *name, cb_set **ret,
                            cb_error *e) CB_NODISCARD;
 /* Borrowed from the set. */

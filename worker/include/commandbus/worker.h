@@ -1,5 +1,5 @@
-/* A worker inside a program of yours; commandbus-worker is one. Claims commands and processes of some
- * domains, runs them in slots, settles what they come to.
+/* A worker inside a program of yours; commandbus-worker is one. Claims commands and processes of
+ * some domains, runs them in slots, settles what they come to.
  *
  * Thread-safety: every function may be called from any thread at any time between open and free,
  * except that free must be the last one. Not from inside a handler. */
@@ -7,9 +7,11 @@
 #define COMMANDBUS_WORKER_H
 
 #include <commandbus/event.h>
-#include <commandbus/module.h>
+#include <commandbus/handler.h>
 #include <commandbus/owned.h>
-#include <commandbus/run.h>
+#include <commandbus/process.h>
+#include <commandbus/set.h>
+#include <commandbus/version.h>
 
 /* One domain to serve. What is 0 takes its default in []. */
 typedef struct {
@@ -25,8 +27,8 @@ typedef struct {
     bool no_notify;                    /* poll only */
     int handler_timeout_seconds;       /* for commands that bring none [30, at most the lease] */
     int max_attempts;                  /* for commands that bring none [3] */
-    /* Seconds after attempt 1, 2, …; the last repeats. NULL: 10, 60, 300; n_retry_backoff is then not
-     * looked at. One without entries: 30 each. */
+    /* Seconds after attempt 1, 2, …; the last repeats. NULL: 10, 60, 300; n_retry_backoff is
+     * then not looked at. One without entries: 30 each. */
     const double *retry_backoff;
     size_t n_retry_backoff;
 } cb_worker_domain_options;
@@ -46,8 +48,8 @@ typedef struct {
     bool no_commands;  /* claims none */
     bool no_processes; /* runs none */
     bool no_replies;   /* brings no replies from <domain>__replies to their processes */
-    /* Where the commands of steps go, and settings of process types. Borrowed: they must outlive the
-     * worker. */
+    /* Where the commands of steps go, and settings of process types. Borrowed: they must outlive
+     * the worker. */
     const cb_step_route *routes;
     size_t n_routes;
     const cb_type_setting *settings;
@@ -67,37 +69,38 @@ typedef struct {
 
 typedef struct cb_worker cb_worker;
 
-/* Copies the options (handler sets are borrowed and must outlive the worker), checks them, and refuses
- * a command type or process type that two sets of one domain offer, and a process type of another
- * domain. Connects nowhere. */
+/* Copies the options (handler sets are borrowed and must outlive the worker), checks them, and
+ * refuses a command type or process type that two sets of one domain offer, and a process type
+ * of another domain. Connects nowhere. */
 CB_API bool cb_worker_open(const cb_worker_options *options, cb_worker **ret,
                            cb_error *e) CB_NODISCARD;
 
-/* Connects, checks the schema, registers the domains and process types, starts every thread, then claims. When it fails
- * nothing was claimed and nothing runs: CB_LOST or CB_DENIED no database, CB_SCHEMA… what `migrate`
- * mends, CB_MEMORY more slots than this machine can give. Started already: an event
- * worker.already_started, no effect, true. */
+/* Connects, checks the schema, registers the domains and process types, starts every thread,
+ * then claims. When it fails nothing was claimed and nothing runs: CB_LOST or CB_DENIED no
+ * database, CB_SCHEMA… what `migrate` mends, CB_MEMORY more slots than this machine can give.
+ * Started already: an event worker.already_started, no effect, true. */
 CB_API bool cb_worker_start(cb_worker *w, cb_error *e) CB_NODISCARD;
 
-/* Asks for no more, gives back what has not begun, waits for the rest. What a claim that was already on
- * its way brings is given back too, uncharged and without its handler being entered. True when everything
- * was settled within timeout_seconds. False: some handler still runs or an outcome could not be written; both go on,
- * and the call may be repeated. A handler that has overrun its kill_grace too is not waited for. Not started: true. */
+/* Asks for no more, gives back what has not begun, waits for the rest. What a claim that was
+ * already on its way brings is given back too, uncharged and without its handler being entered.
+ * True when everything was settled within timeout_seconds. False: some handler still runs or an
+ * outcome could not be written; both go on, and the call may be repeated. A handler that has
+ * overrun its kill_grace too is not waited for. Not started: true. */
 CB_API bool cb_worker_stop(cb_worker *w, double timeout_seconds);
 /* The same without waiting for handlers: what runs is redelivered when its lease ends. */
 CB_API void cb_worker_stop_now(cb_worker *w);
 
 CB_API bool cb_worker_is_running(const cb_worker *w);
-/* Commands and processes claimed and not yet settled, or whose handler or step has not returned; of all
- * domains for NULL. */
+/* Commands and processes claimed and not yet settled, or whose handler or step has not returned;
+ * of all domains for NULL. */
 CB_API size_t cb_worker_in_flight(const cb_worker *w, const char *domain);
 /* The i-th domain served, NULL past the last. Borrowed. */
 CB_API const char *cb_worker_domain(const cb_worker *w, size_t i);
 /* The name that leases, audit and `commandbus fleet` show: unique for each open. Borrowed. */
 CB_API const char *cb_worker_id(const cb_worker *w);
 
-/* False with a reason when it should get no traffic: starting, stopping, database away, or a handler
- * that does not return. */
+/* False with a reason when it should get no traffic: starting, stopping, database away, or a
+ * handler that does not return. */
 CB_API bool cb_worker_is_ready(const cb_worker *w, char *reason, size_t size);
 /* True once a handler has overrun its timeout by more than kill_grace: the program should stop the
  * worker and exit, for a thread cannot be killed. */

@@ -32,8 +32,12 @@
 #ifndef COMMANDBUS_TEST_H
 #define COMMANDBUS_TEST_H
 
-#include <commandbus/commandbus.h>
-#include <commandbus/run.h>
+#include <commandbus/client.h>
+#include <commandbus/process.h>
+#include <commandbus/run_result.h>
+
+struct cb_run;
+struct cb_claim;
 
 /* What is left out takes its default in []. All is borrowed, until the next release or the
  * close. */
@@ -78,10 +82,10 @@ typedef struct {
     cb_run_result last;
     cb_db *db;               /* borrowed: for cb_process_retry, cb_process_cancel, cb_db_ask … */
     cb_process_types *types; /* borrowed: for cb_process_start */
-    cb_run *run;             /* borrowed: for cb_run_replay */
     const char *worker;      /* the name under which processes are claimed */
 
     /* ---- the kit's own ---- */
+    struct cb_run *run;
     cb_db *server;     /* NULL: the database is the caller's */
     char database[64]; /* its name; empty: there is none to drop */
     const char **reply_queues;
@@ -140,8 +144,12 @@ bool cb_test_wait(cb_test *t, double seconds, cb_error *e) CB_NODISCARD;
  * unless that is NULL. */
 bool cb_test_serve(cb_test *t, const char *domain, const cb_test_answer *answer, cb_uuid *id,
                    cb_error *e) CB_NODISCARD;
-/* Claims it without an answer: its handler runs. The caller owns *ret. */
-bool cb_test_receive(cb_test *t, const char *domain, cb_claim **ret, cb_error *e) CB_NODISCARD;
+/* Claims it without an answer: its handler runs. *ret is for cb_test_claim_free. */
+bool cb_test_receive(cb_test *t, const char *domain, struct cb_claim **ret,
+                     cb_error *e) CB_NODISCARD;
+/* The command, borrowed from the claim. */
+const cb_command *cb_test_claim_command(const struct cb_claim *claim);
+void cb_test_claim_free(struct cb_claim *claim); /* NULL is fine */
 /* The next `times` attempts of this step end as the answer says, and its function is not called:
  * a failure of the world outside, or with CB_SUCCESS a success that does nothing. Borrows the
  * texts. Said again for the same step, it counts instead of what was said before. */

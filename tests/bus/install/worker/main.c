@@ -1,6 +1,5 @@
 /* The smallest program that uses the installed engine of the worker. */
-#include <commandbus/event.h>
-#include <commandbus/version.h>
+#include <commandbus/worker.h>
 #include <stdio.h>
 #include <string.h>
 
