@@ -61,7 +61,7 @@ static bool parse(char **words, arguments *into, cb_error *e)
     return good;
 }
 
-static void expect_refused(const char *message, const char *hint, char **words)
+static void expect_args_refused(const char *message, const char *hint, char **words)
 {
     arguments a;
     cb_error e = { 0 };
@@ -123,25 +123,25 @@ Test(args, after_two_dashes_nothing_is_an_option)
 
 Test(args, what_is_wrong_is_said)
 {
-    expect_refused("unknown option '--txet'", "Did you mean --text?", WORDS("--txet=1", "fx"));
-    expect_refused("unknown option '--frobnicate'", "", WORDS("--frobnicate", "fx"));
-    expect_refused("unexpected argument 'two'", "", WORDS("one", "two"));
-    expect_refused("DOMAIN is missing", "", WORDS("--quiet"));
-    expect_refused("--text needs a value: TEXT", "", WORDS("fx", "--text"));
-    expect_refused("--text needs a value: TEXT", "", WORDS("fx", "--text", "--quiet"));
-    expect_refused("--text needs a value, not an empty text (an unset variable?)", "",
-                   WORDS("fx", "--text="));
-    expect_refused("--quiet takes no value", "", WORDS("fx", "--quiet=1"));
-    expect_refused("--text is given twice", "", WORDS("fx", "--text=a", "--text=b"));
-    expect_refused("--number must be a whole number from -5 to 1000, not '2x'", "",
-                   WORDS("fx", "--number", "2x"));
-    expect_refused("--timeout: invalid duration '5'; add a unit: 500ms, 30s, 5m, 2h or 30d", "",
-                   WORDS("fx", "--timeout", "5"));
-    expect_refused("--timeout must be 1s to 1d, not '2d'", "", WORDS("fx", "--timeout", "2d"));
-    expect_refused("--status must be one of PENDING, FAILED; not 'x'", "",
-                   WORDS("fx", "--status", "x"));
-    expect_refused("--half: invalid half 'x'", "", WORDS("fx", "--half", "x"));
-    expect_refused("--text is not valid UTF-8", "", WORDS("fx", "--text=\xff"));
+    expect_args_refused("unknown option '--txet'", "Did you mean --text?", WORDS("--txet=1", "fx"));
+    expect_args_refused("unknown option '--frobnicate'", "", WORDS("--frobnicate", "fx"));
+    expect_args_refused("unexpected argument 'two'", "", WORDS("one", "two"));
+    expect_args_refused("DOMAIN is missing", "", WORDS("--quiet"));
+    expect_args_refused("--text needs a value: TEXT", "", WORDS("fx", "--text"));
+    expect_args_refused("--text needs a value: TEXT", "", WORDS("fx", "--text", "--quiet"));
+    expect_args_refused("--text needs a value, not an empty text (an unset variable?)", "",
+                        WORDS("fx", "--text="));
+    expect_args_refused("--quiet takes no value", "", WORDS("fx", "--quiet=1"));
+    expect_args_refused("--text is given twice", "", WORDS("fx", "--text=a", "--text=b"));
+    expect_args_refused("--number must be a whole number from -5 to 1000, not '2x'", "",
+                        WORDS("fx", "--number", "2x"));
+    expect_args_refused("--timeout: invalid duration '5'; add a unit: 500ms, 30s, 5m, 2h or 30d",
+                        "", WORDS("fx", "--timeout", "5"));
+    expect_args_refused("--timeout must be 1s to 1d, not '2d'", "", WORDS("fx", "--timeout", "2d"));
+    expect_args_refused("--status must be one of PENDING, FAILED; not 'x'", "",
+                        WORDS("fx", "--status", "x"));
+    expect_args_refused("--half: invalid half 'x'", "", WORDS("fx", "--half", "x"));
+    expect_args_refused("--text is not valid UTF-8", "", WORDS("fx", "--text=\xff"));
 }
 
 Test(args, help_has_a_line_for_each)

@@ -6,8 +6,8 @@
 
 #define LETTERS_36 "abcdefghijabcdefghijabcdefghijabcdef"
 
-static void expect(const char *(*rule)(const char *), const char *const good[],
-                   const char *const bad[])
+static void expect_rule(const char *(*rule)(const char *), const char *const good[],
+                        const char *const bad[])
 {
     for (; *good; good++)
         cr_expect_null(rule(*good), "%s: %s", *good, rule(*good));
@@ -23,7 +23,7 @@ Test(name_rules, of_a_domain)
                                        "a__b", "fx_", "fx\n", "fx}", LETTERS_36 "gh", "\xC3\xA9",
                                        NULL };
 
-    expect(name_rule_domain, good, bad);
+    expect_rule(name_rule_domain, good, bad);
 }
 
 Test(name_rules, of_a_queue)
@@ -31,7 +31,7 @@ Test(name_rules, of_a_queue)
     static const char *const good[] = { "fx__commands", "q", "q_", LETTERS_36 "12345678901", NULL };
     static const char *const bad[] = { "", "Fx", "1q", "f-x", LETTERS_36 "123456789012", NULL };
 
-    expect(name_rule_queue, good, bad);
+    expect_rule(name_rule_queue, good, bad);
 }
 
 Test(name_rules, of_a_type)
@@ -41,7 +41,7 @@ Test(name_rules, of_a_type)
                                        ".a",  "a/b",      LETTERS_36 LETTERS_36 LETTERS_36,
                                        "b\n", "\xC3\xA9", NULL };
 
-    expect(name_rule_type, good, bad);
+    expect_rule(name_rule_type, good, bad);
 }
 
 Test(name_rules, of_a_handler_set)
@@ -49,7 +49,7 @@ Test(name_rules, of_a_handler_set)
     static const char *const good[] = { "fx", "a__b", "fx_", NULL };
     static const char *const bad[] = { "", "../../evil", "my-set", "Fx", "set.so", "a/b", NULL };
 
-    expect(name_rule_set, good, bad);
+    expect_rule(name_rule_set, good, bad);
 }
 
 /* A domain's queues have names that PGMQ takes. */

@@ -53,7 +53,7 @@ static void close_with_receiver(void)
 
 TestSuite(batch_property, .init = open_with_receiver, .fini = close_with_receiver);
 
-static void count(int batch, int counts[STATES])
+static void count_members(int batch, int counts[STATES])
 {
     memset(counts, 0, STATES * sizeof *counts);
     for (int i = 0; i < n_members; i++)
@@ -64,7 +64,7 @@ static bool is_closed(int batch)
 {
     int counts[STATES];
 
-    count(batch, counts);
+    count_members(batch, counts);
     return counts[PENDING] + counts[IN_PROGRESS] + counts[IN_TSQ] == 0;
 }
 
@@ -95,7 +95,7 @@ static cb_send new_member(int batch)
                       .max_attempts = m->max_attempts };
 }
 
-static void create_batch(void)
+static void random_batch(void)
 {
     cb_send commands[3];
     cb_error e = { 0 };
@@ -193,7 +193,7 @@ static void settle_as(member *m, cb_outcome outcome)
 }
 
 /* Mostly well, or no batch would ever come to its end. */
-static void settle_one(void)
+static void settle_random(void)
 {
     static const cb_outcome outcomes[] = { CB_SUCCESS,   CB_SUCCESS,       CB_SUCCESS,
                                            CB_PERMANENT, CB_BUSINESS_RULE, CB_TRANSIENT,
@@ -231,7 +231,7 @@ static void decide_one(void)
         expect_error(CB_INVALID_OPERATION, decisions[which].decide(bus.db, &action, &e), e);
 }
 
-static void keep_house(void)
+static void expect_none_open(void)
 {
     size_t closed = 99;
     cb_error e = { 0 };
@@ -249,7 +249,7 @@ static void expect_counts(int operation)
 
     for (int b = 0; b < n_batches; b++) {
         int c[STATES], total = 0;
-        count(b, c);
+        count_members(b, c);
         for (int i = 0; i < STATES; i++)
             total += c[i];
         fprintf(out, "%s%d %d %d %d %d %d %d %s", b ? "\n" : "", total, c[PENDING], c[IN_PROGRESS],
@@ -283,9 +283,10 @@ static void finish_everything(void)
 /* BUS.5 */
 Test(batch_property, counts_equal_the_rows_and_completion_comes_once_after_random_operations)
 {
-    static void (*const operations[])(
-        void) = { create_batch, create_batch, add_to_batch, receive_few, receive_few, settle_one,
-                  settle_one,   settle_one,   settle_one,   decide_one,  keep_house };
+    static void (*const operations[])(void) = { random_batch,  random_batch,    add_to_batch,
+                                                receive_few,   receive_few,     settle_random,
+                                                settle_random, settle_random,   settle_random,
+                                                decide_one,    expect_none_open };
     unsigned n = sizeof operations / sizeof *operations;
     seed = test_seed();
 

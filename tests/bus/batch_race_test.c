@@ -255,7 +255,7 @@ typedef struct {
     cb_error e[8];
 } housekeepers;
 
-static void keep_house(size_t i, void *arg)
+static void close_at_once(size_t i, void *arg)
 {
     housekeepers *h = arg;
 
@@ -278,7 +278,7 @@ Test(batch_race, eight_housekeepers_at_once_close_each_batch_once)
     for (int i = 0; i < 8; i++)
         h.db[i] = test_bus_open(bus.conninfo);
 
-    parallel_run(8, keep_house, &h);
+    parallel_run(8, close_at_once, &h);
 
     for (int i = 0; i < 8; i++) {
         expect_ok(h.fine[i], h.e[i]);

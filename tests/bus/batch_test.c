@@ -8,7 +8,7 @@
 TestSuite(batch, .init = bus_open, .fini = bus_close);
 
 /* A batch of n commands whose completion message goes to payments__replies. */
-static cb_uuid create(size_t n)
+static cb_uuid create_batch_of(size_t n)
 {
     static const cb_send book = { .command_type = "BookFx", .max_attempts = 1 };
     cb_send commands[16];
@@ -27,7 +27,7 @@ static cb_uuid create(size_t n)
     return id;
 }
 
-static cb_uuid member(const cb_uuid *batch, int i)
+static cb_uuid member_of(const cb_uuid *batch, int i)
 {
     cb_uuid id;
     char number[16];
@@ -43,7 +43,7 @@ static cb_uuid member(const cb_uuid *batch, int i)
 }
 
 /* Through the library, which closes the batch when this was the last. */
-static void settle(const cb_uuid *id, cb_outcome outcome)
+static void settle_member(const cb_uuid *id, cb_outcome outcome)
 {
     char *lease = life_column(id, "lease_no");
     cb_settlement item = { .domain = "fx",
@@ -59,32 +59,12 @@ static void settle(const cb_uuid *id, cb_outcome outcome)
 }
 
 /* status total/completed/failed/canceled, tsq/in progress/pending */
-static void expect_status(const cb_uuid *batch, const char *expected)
-{
-    expect_value(bus.conn, expected,
-                 "SELECT format('%s %s/%s/%s/%s, %s/%s/%s', status, total, completed, failed, "
-                 "canceled, in_troubleshooting, in_progress, pending) "
-                 "FROM commandbus.batch_status WHERE batch_id = $1::uuid",
-                 batch->text);
-}
-
-static void expect_completions(const cb_uuid *batch, int n)
-{
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED' "
-                  "AND details ->> 'batch_id' = $1",
-                  batch->text);
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'batch_id' = $1",
-                  batch->text);
-}
-
 /* BUS.5 */
 Test(batch, is_created_with_its_commands_in_one_transaction)
 {
-    cb_uuid id = create(3);
+    cb_uuid id = create_batch_of(3);
 
-    expect_status(&id, "PENDING 3/0/0/0, 0/0/3");
+    expect_batch("PENDING 3/0/0/0, 0/0/3", id);
     expect_value(bus.conn, "t",
                  "SELECT (domain, name, batch_type, custom_data, reply_to) = ('fx', 'month end', "
                  "'COMMAND', '{\"run\": 7}', 'payments__replies') AND started_at IS NULL AND "
@@ -97,18 +77,18 @@ Test(batch, is_created_with_its_commands_in_one_transaction)
 /* BUS.5 */
 Test(batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 {
-    cb_uuid id = create(2);
-    cb_uuid first = member(&id, 0), second = member(&id, 1);
+    cb_uuid id = create_batch_of(2);
+    cb_uuid first = member_of(&id, 0), second = member_of(&id, 1);
 
     cr_assert_eq(life_receive(), 2);
-    expect_status(&id, "IN_PROGRESS 2/0/0/0, 0/2/0");
-    settle(&first, CB_SUCCESS);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/1/0");
-    expect_completions(&id, 0);
-    settle(&second, CB_SUCCESS);
+    expect_batch("IN_PROGRESS 2/0/0/0, 0/2/0", id);
+    settle_member(&first, CB_SUCCESS);
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/1/0", id);
+    expect_batch_told(0, id, "payments__replies");
+    settle_member(&second, CB_SUCCESS);
 
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
     expect_value(bus.conn, "t",
                  "SELECT message = jsonb_build_object('batch_id', $1::text, 'domain', 'fx', "
                  "'status', 'COMPLETED', 'total', 2, 'completed', 2, 'failed', 0, 'canceled', 0) "
@@ -126,13 +106,13 @@ Test(batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 /* BUS.5 */
 Test(batch, with_failures_says_so)
 {
-    cb_uuid id = create(3);
-    cb_uuid members[] = { member(&id, 0), member(&id, 1), member(&id, 2) };
+    cb_uuid id = create_batch_of(3);
+    cb_uuid members[] = { member_of(&id, 0), member_of(&id, 1), member_of(&id, 2) };
     cb_error e = { 0 };
     life_receive();
-    settle(&members[0], CB_SUCCESS);
-    settle(&members[1], CB_BUSINESS_RULE);
-    settle(&members[2], CB_PERMANENT);
+    settle_member(&members[0], CB_SUCCESS);
+    settle_member(&members[1], CB_BUSINESS_RULE);
+    settle_member(&members[2], CB_PERMANENT);
 
     expect_ok(cb_tsq_cancel(bus.db,
                             &(cb_tsq_action){ .domain = "fx",
@@ -142,42 +122,42 @@ Test(batch, with_failures_says_so)
                             &e),
               e);
 
-    expect_status(&id, "COMPLETED_WITH_FAILURES 3/1/1/1, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED_WITH_FAILURES 3/1/1/1, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }
 
 /* BUS.5: a command in the TSQ is not done */
 Test(batch, stays_open_while_a_member_is_in_the_troubleshooting_queue)
 {
-    cb_uuid id = create(2);
-    cb_uuid done = member(&id, 0), stuck = member(&id, 1);
+    cb_uuid id = create_batch_of(2);
+    cb_uuid done = member_of(&id, 0), stuck = member_of(&id, 1);
     cb_error e = { 0 };
     size_t closed = 99;
     life_receive();
-    settle(&stuck, CB_PERMANENT);
-    settle(&done, CB_SUCCESS);
+    settle_member(&stuck, CB_PERMANENT);
+    settle_member(&done, CB_SUCCESS);
 
     expect_ok(cb_batch_close(bus.db, NULL, 0, &closed, &e), e);
     cr_assert_eq(closed, 0);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 1/0/0");
-    expect_completions(&id, 0);
+    expect_batch("IN_PROGRESS 2/1/0/0, 1/0/0", id);
+    expect_batch_told(0, id, "payments__replies");
 
     expect_ok(cb_tsq_retry(bus.db,
                            &(cb_tsq_action){
                                .domain = "fx", .command_id = stuck.text, .operator_name = "ann" },
                            &e),
               e);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/0/1");
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/0/1", id);
     cr_assert_eq(life_receive(), 1);
-    settle(&stuck, CB_SUCCESS);
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    settle_member(&stuck, CB_SUCCESS);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }
 
 /* BUS.5 */
 Test(batch, can_be_added_to_while_it_is_open)
 {
-    cb_uuid id = create(1);
+    cb_uuid id = create_batch_of(1);
     cb_error e = { 0 };
     const cb_send more[] = {
         { .domain = "fx", .command_type = "BookFx", .batch_id = id.text },
@@ -188,7 +168,7 @@ Test(batch, can_be_added_to_while_it_is_open)
     expect_ok(cb_send_command(bus.db, &more[0], NULL, &e), e);
     expect_ok(cb_send_many(bus.db, more, 2, NULL, NULL, NULL, &e), e);
 
-    expect_status(&id, "PENDING 4/0/0/0, 0/0/4");
+    expect_batch("PENDING 4/0/0/0, 0/0/4", id);
     cr_assert_not(cb_send_command(bus.db, &stranger, NULL, &e));
     cr_assert_eq(e.code, CB_INVALID_OPERATION, "%s", e.message);
 }
@@ -196,12 +176,12 @@ Test(batch, can_be_added_to_while_it_is_open)
 /* BUS.5 */
 Test(batch, that_is_closed_or_unknown_takes_no_more)
 {
-    cb_uuid id = create(1), unknown = cb_uuid_new();
-    cb_uuid only = member(&id, 0);
+    cb_uuid id = create_batch_of(1), unknown = cb_uuid_new();
+    cb_uuid only = member_of(&id, 0);
     cb_error e = { 0 };
     cb_send command = { .domain = "fx", .command_type = "BookFx", .batch_id = id.text };
     life_receive();
-    settle(&only, CB_SUCCESS);
+    settle_member(&only, CB_SUCCESS);
     char *before = bus_contents();
 
     expect_error(CB_BATCH_CLOSED, cb_send_command(bus.db, &command, NULL, &e), e);
@@ -218,7 +198,7 @@ Test(batch, that_is_closed_or_unknown_takes_no_more)
 Test(batch, that_could_not_work_is_refused_and_nothing_is_created)
 {
     cb_error e = { 0 };
-    cb_uuid taken = create(1);
+    cb_uuid taken = create_batch_of(1);
     const cb_send good = { .command_type = "BookFx" };
     const cb_send elsewhere = { .command_type = "BookRisk", .domain = "risk" };
     const cb_send twice[] = {
@@ -282,13 +262,13 @@ Test(batch, of_thousands_is_created_whole_or_not_at_all)
 /* BUS.5: a worker died between its settle and the close */
 Test(batch, that_nobody_closed_is_closed_by_housekeeping_once)
 {
-    cb_uuid id = create(1);
-    cb_uuid only = member(&id, 0);
+    cb_uuid id = create_batch_of(1);
+    cb_uuid only = member_of(&id, 0);
     cb_error e = { 0 };
     size_t closed = 0;
     life_receive();
     life_settle(&only, "SUCCESS"); /* by SQL: nobody closes */
-    expect_status(&id, "IN_PROGRESS 1/1/0/0, 0/0/0");
+    expect_batch("IN_PROGRESS 1/1/0/0, 0/0/0", id);
 
     expect_ok(cb_batch_close(bus.db, NULL, 0, &closed, &e), e);
     cr_assert_eq(closed, 1);
@@ -297,6 +277,6 @@ Test(batch, that_nobody_closed_is_closed_by_housekeeping_once)
     expect_ok(cb_batch_close(bus.db, &id, 1, &closed, &e), e);
     cr_assert_eq(closed, 0);
 
-    expect_status(&id, "COMPLETED 1/1/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 1/1/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "payments__replies");
 }

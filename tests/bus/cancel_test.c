@@ -27,7 +27,7 @@ static bool wait_until_it_runs(const other *o)
     return false;
 }
 
-static void *cancel(void *arg)
+static void *cancel_other(void *arg)
 {
     const other *o = arg;
     cb_error e = { 0 };
@@ -51,7 +51,7 @@ Test(cancel, ends_a_statement_and_leaves_the_connection)
     snprintf(o.sql, sizeof o.sql,
              "SELECT FROM pg_stat_activity WHERE pid = %d AND wait_event = 'PgSleep'",
              PQbackendPID(cb_db_conn(db)));
-    cr_assert_eq(pthread_create(&thread, NULL, cancel, &o), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, cancel_other, &o), 0);
 
     cr_expect_not(db_do(db, "SELECT pg_sleep(60)", NULL, &e));
     cr_expect_eq(e.code, CB_AGAIN, "%s", e.message);

@@ -60,7 +60,7 @@ static void one_run_drop(one_run **r)
 }
 
 /* `n` times `open`, something, n times `close`: JSON nested so deep. The caller frees it. */
-static char *nested(const char *open, const char *inside, const char *close, size_t n)
+static char *nested_json(const char *open, const char *inside, const char *close, size_t n)
 {
     size_t o = strlen(open), i = strlen(inside), c = strlen(close);
     char *text = malloc(n * (o + c) + i + 1), *at = text;
@@ -96,7 +96,7 @@ Test(payload, comes_parsed_and_complete)
 
 Test(payload, as_deep_as_the_bus_takes_is_held)
 {
-    char *deep = nested("{\"a\":", "1", "}", 32);
+    char *deep = nested_json("{\"a\":", "1", "}", 32);
     OWNED(one_run) r = run_with(deep, echoes, 0);
 
     cr_expect_eq(r->out.outcome, CB_SUCCESS, "%s", r->out.error_message);
@@ -122,7 +122,8 @@ static char *dense(void)
 Test(payload, that_cannot_be_held_never_reaches_the_handler) /* DESIGN 8.10 */
 {
     char *many = dense();
-    char *deep = nested("{\"a\":", "1", "}", 33), *deepest = nested("{\"a\":", "1", "}", 100000);
+    char *deep = nested_json("{\"a\":", "1", "}", 33),
+         *deepest = nested_json("{\"a\":", "1", "}", 100000);
     char huge[500] = "{\"a\":";
     memset(huge + 5, '9', 400);
     strcpy(huge + 405, ".5}");
@@ -280,7 +281,7 @@ static json_object *nested_arrays(size_t depth)
 
 Test(result, nested_deeper_than_32_levels_is_invalid) /* DESIGN 2: RESULT_INVALID */
 {
-    char *deepest = nested("[", "", "]", 32);
+    char *deepest = nested_json("[", "", "]", 32);
 
     expect_result(nested_arrays(32), deepest);
     expect_invalid(nested_arrays(33), 0, "deeper than 32");

@@ -37,18 +37,18 @@ static int64_t remaining(void *arg)
     return ((told *)arg)->remaining_ms;
 }
 
-static bool extend(void *arg, int64_t ms)
+static bool told_extend(void *arg, int64_t ms)
 {
     ((told *)arg)->asked_ms = ms;
     return true;
 }
 
-static bool is_lost(void *arg)
+static bool told_is_lost(void *arg)
 {
     return ((told *)arg)->lost;
 }
 
-static bool is_stopping(void *arg)
+static bool told_is_stopping(void *arg)
 {
     return ((told *)arg)->stopping;
 }
@@ -68,7 +68,7 @@ Test(context, without_a_host_has_no_end_and_is_granted_nothing)
 
 Test(context, asks_its_host) /* WRK.8, WRK.11 */
 {
-    static const cb_host host = { remaining, extend, is_lost, is_stopping };
+    static const cb_host host = { remaining, told_extend, told_is_lost, told_is_stopping };
     told host_says = { .remaining_ms = 1234, .lost = true };
     OWNED(cb_context) ctx = open_context(&command, &host, &host_says);
 
@@ -115,7 +115,7 @@ Test(context, is_not_made_of_half_a_command)
 
 /* ---- how a run ends ---- */
 
-static cb_settlement run(cb_context *ctx, cb_handler_fn *handler)
+static cb_settlement run_handler(cb_context *ctx, cb_handler_fn *handler)
 {
     cb_settlement out;
 
@@ -166,7 +166,7 @@ Test(outcome, carries_its_code_and_message) /* WRK.5, WRK.6, WRK.7 */
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         OWNED(cb_context) ctx = open_context(&command, NULL, NULL);
-        cb_settlement out = run(ctx, cases[i].handler);
+        cb_settlement out = run_handler(ctx, cases[i].handler);
         cr_expect_eq(out.outcome, cases[i].outcome);
         expect_text(out.error_code, cases[i].code);
         expect_text(out.error_message, cases[i].message);
@@ -204,7 +204,7 @@ Test(outcome, returned_without_a_word_is_an_internal_error)
 
     for (size_t i = 0; i < CB_COUNT(handlers); i++) {
         OWNED(cb_context) ctx = open_context(&command, NULL, NULL);
-        cb_settlement out = run(ctx, handlers[i]);
+        cb_settlement out = run_handler(ctx, handlers[i]);
         cr_expect_eq(out.outcome, i == 0 ? CB_TRANSIENT : CB_PERMANENT);
         expect_text(out.error_code, "INTERNAL_ERROR");
         cr_expect_null(out.error_message);
@@ -235,7 +235,7 @@ Test(outcome, may_ask_for_a_time_to_pass_within_reason) /* WRK.5 */
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         OWNED(cb_context) ctx = open_context(&command, NULL, NULL);
         asked_seconds = cases[i].asked;
-        cb_settlement out = run(ctx, asks_for_time);
+        cb_settlement out = run_handler(ctx, asks_for_time);
         cr_expect_eq(out.retry_seconds, cases[i].given, "%g gave %g", cases[i].asked,
                      out.retry_seconds);
     }
@@ -270,7 +270,7 @@ Test(outcome, is_always_text_that_the_database_takes) /* WRK.14 */
         text[0] = '\0';
         for (size_t used = 0; used + 8 < sizeof text; used += strlen(pieces[i]))
             strcpy(text + used, pieces[i]);
-        cb_settlement out = run(ctx, says);
+        cb_settlement out = run_handler(ctx, says);
         expect_well_formed(out.error_code, 200);
         expect_well_formed(out.error_message, 1000);
         cr_expect_gt(strlen(out.error_code), 190);
@@ -279,7 +279,7 @@ Test(outcome, is_always_text_that_the_database_takes) /* WRK.14 */
 
     OWNED(cb_context) ctx = open_context(&command, NULL, NULL);
     strcpy(text, "caf\xe9 \xe2\x82");
-    cb_settlement out = run(ctx, says);
+    cb_settlement out = run_handler(ctx, says);
     cr_expect_str_eq(out.error_code, "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
@@ -314,7 +314,7 @@ static cb_settlement run_effects(cb_context *ctx, size_t n, const char *sql, siz
     statement = sql;
     values_each = each;
     value_bytes = bytes;
-    return run(ctx, leaves_effects);
+    return run_handler(ctx, leaves_effects);
 }
 
 Test(effects, are_kept_within_their_bounds) /* WRK.14 */
@@ -368,7 +368,7 @@ Test(effects, of_anything_but_a_success_are_forgotten) /* WRK.14 */
     OWNED(cb_context) ctx = open_context(&command, NULL, NULL);
     (void)run_effects(ctx, 17, "DELETE FROM t", 0, 0);
 
-    cb_settlement out = run(ctx, declines_after_effects);
+    cb_settlement out = run_handler(ctx, declines_after_effects);
 
     cr_expect_eq(out.outcome, CB_BUSINESS_RULE);
     expect_text(out.error_code, "FX_DECLINED");

@@ -10,20 +10,21 @@ static const char *const tables[] = { "commandbus.command_metadata", "commandbus
                                       "pgmq.q_payments__replies" };
 
 /* A bus whose tables are never analysed. */
-static rig rig_without_statistics(void)
+static void open_without_statistics(void)
 {
-    rig r = rig_open();
     char sql[128];
 
+    bus_open();
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         snprintf(sql, sizeof sql, "ALTER TABLE %s SET (autovacuum_enabled = off)", tables[i]);
-        test_exec(r.sql, sql);
+        test_exec(bus.conn, sql);
     }
-    test_exec(r.sql, "CREATE TEMP TABLE mine (command_id uuid)");
+    test_exec(bus.conn, "CREATE TEMP TABLE mine (command_id uuid)");
     /* Looking around must not be counted among the walks. */
-    test_exec(r.sql, "SET enable_seqscan = off");
-    return r;
+    test_exec(bus.conn, "SET enable_seqscan = off");
 }
+
+TestSuite(cost, .init = open_without_statistics, .fini = bus_close);
 
 /* Blocks touched by one statement, planning not counted. */
 static long blocks_of(PGconn *conn, const char *statement)
@@ -47,21 +48,21 @@ typedef struct {
     long received, extended, settled;
 } life;
 
-static life live_ten(rig *r)
+static life live_ten(void)
 {
     life l;
 
-    test_send(r->db, 10, NULL);
-    test_exec(r->sql, "TRUNCATE mine");
+    test_send(bus.db, 10, NULL);
+    test_exec(bus.conn, "TRUNCATE mine");
     l.received = blocks_of(
-        r->sql, "INSERT INTO mine SELECT command_id FROM commandbus.receive('fx', 'w', 10)");
+        bus.conn, "INSERT INTO mine SELECT command_id FROM commandbus.receive('fx', 'w', 10)");
     l.extended = blocks_of(
-        r->sql, "SELECT commandbus.extend('fx', 'w', array_agg(command_id), array_agg(1), 30) "
-                "FROM mine");
+        bus.conn, "SELECT commandbus.extend('fx', 'w', array_agg(command_id), array_agg(1), 30) "
+                  "FROM mine");
     l.settled = blocks_of(
-        r->sql, "SELECT commandbus.settle('fx', 'w', array_agg(command_id), array_agg(1), "
-                "array_agg('SUCCESS'::text)) FROM mine");
-    expect_value(r->sql, "10",
+        bus.conn, "SELECT commandbus.settle('fx', 'w', array_agg(command_id), array_agg(1), "
+                  "array_agg('SUCCESS'::text)) FROM mine");
+    expect_value(bus.conn, "10",
                  "SELECT count(*) FROM commandbus.command_metadata "
                  "JOIN mine USING (command_id) WHERE status = 'COMPLETED'");
     return l;
@@ -78,41 +79,37 @@ static void expect_same(const char *what, long young, long old)
 
 Test(cost, of_a_command_is_the_same_after_twenty_thousand_in_the_same_sessions) /* BUS.19 */
 {
-    rig r = rig_without_statistics();
-    live_ten(&r); /* The first call of a session also reads the catalogue. */
-    test_send(r.db, 1, NULL);
-    test_run_all(r.db, "w", 1);
-    life young = live_ten(&r);
+    live_ten(); /* The first call of a session also reads the catalogue. */
+    test_send(bus.db, 1, NULL);
+    test_run_all(bus.db, "w", 1);
+    life young = live_ten();
 
     for (int done = 0; done < HISTORY; done += 1000) {
-        test_send(r.db, 1000, NULL);
-        cr_assert_eq(test_run_all(r.db, "w", 1000), 1000);
+        test_send(bus.db, 1000, NULL);
+        cr_assert_eq(test_run_all(bus.db, "w", 1000), 1000);
     }
-    life old = live_ten(&r);
+    life old = live_ten();
 
     expect_same("receive", young.received, old.received);
     expect_same("extend", young.extended, old.extended);
     expect_same("settle", young.settled, old.settled);
-    rig_close(&r);
 }
 
 Test(cost, nothing_walks_through_a_table) /* BUS.19 */
 {
-    rig r = rig_without_statistics();
-    test_send(r.db, 300, NULL);
+    test_send(bus.db, 300, NULL);
     for (int i = 0; i < 30; i++)
-        test_run_all(r.db, "w", 10);
-    live_ten(&r);
+        test_run_all(bus.db, "w", 10);
+    live_ten();
 
     /* What a session did is counted when it ends, or is asked to. */
-    cb_db_free(r.db);
-    r.db = NULL;
-    test_exec(r.sql, "SELECT pg_stat_force_next_flush()");
-    test_exec(r.sql, "SELECT pg_stat_clear_snapshot()");
+    cb_db_free(bus.db);
+    bus.db = NULL;
+    test_exec(bus.conn, "SELECT pg_stat_force_next_flush()");
+    test_exec(bus.conn, "SELECT pg_stat_clear_snapshot()");
 
     expect_value(
-        r.sql, "",
+        bus.conn, "",
         "SELECT string_agg(relname || ' ' || seq_scan, ', ') FROM pg_stat_user_tables "
         "WHERE seq_scan > 0 AND relname IN ('command_metadata', 'audit', 'q_fx__commands')");
-    rig_close(&r);
 }

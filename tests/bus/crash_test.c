@@ -7,6 +7,8 @@
 
 #include "claims.h"
 
+TestSuite(crash, .init = bus_open, .fini = bus_close);
+
 enum {
     ROUNDS = 15,
     COMMANDS = 3000,
@@ -67,19 +69,19 @@ static void run_and_kill(const char *conninfo, unsigned *seed)
 }
 
 /* Section 8 for every command: ended or in the TSQ, its row, message, audit and replies agree. */
-static void expect_section_8(rig *r)
+static void expect_section_8(void)
 {
     expect_value(
-        r->sql, "3000 ended",
+        bus.conn, "3000 ended",
         "SELECT count(*) || ' ended' FROM commandbus.command_metadata WHERE lease_owner IS NULL "
         "AND (completed_at IS NOT NULL AND status IN ('COMPLETED', 'FAILED') "
         "OR tsq_at IS NOT NULL AND status = 'IN_TROUBLESHOOTING_QUEUE')");
-    expect_value(r->sql, "0 left", "SELECT count(*) || ' left' FROM pgmq.q_fx__commands");
-    expect_value(r->sql, "t",
+    expect_value(bus.conn, "0 left", "SELECT count(*) || ' left' FROM pgmq.q_fx__commands");
+    expect_value(bus.conn, "t",
                  "SELECT (SELECT count(*) FROM pgmq.a_fx__commands) = (SELECT count(*) "
                  "FROM commandbus.command_metadata WHERE status <> 'COMPLETED')");
     expect_value(
-        r->sql, "0 wrong replies",
+        bus.conn, "0 wrong replies",
         "SELECT count(*) || ' wrong replies' FROM commandbus.command_metadata c "
         "LEFT JOIN (SELECT (message ->> 'command_id')::uuid command_id, count(*) n, "
         "bool_and((message ->> 'final')::boolean) final, min(message ->> 'outcome') outcome "
@@ -87,7 +89,7 @@ static void expect_section_8(rig *r)
         "WHERE p.n IS DISTINCT FROM 1 OR p.final <> (c.status <> 'IN_TROUBLESHOOTING_QUEUE') "
         "OR p.outcome <> CASE c.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END");
     expect_value(
-        r->sql, "0 wrong trails",
+        bus.conn, "0 wrong trails",
         "SELECT count(*) || ' wrong trails' FROM commandbus.command_metadata c "
         "JOIN (SELECT command_id, count(*) FILTER (WHERE event_type = 'SENT') sent, "
         "count(*) FILTER (WHERE event_type = 'RECEIVED') received, "
@@ -96,39 +98,37 @@ static void expect_section_8(rig *r)
         "FROM commandbus.audit GROUP BY 1) a USING (command_id) "
         "WHERE sent <> 1 OR ended <> 1 OR received - released <> c.attempts");
     expect_value(
-        r->sql, "0 poisoned",
+        bus.conn, "0 poisoned",
         "SELECT count(*) || ' poisoned' FROM commandbus.audit WHERE event_type = 'POISON_ARCHIVED'");
 }
 
 Test(crash, a_worker_killed_again_and_again_loses_nothing_and_repeats_no_end) /* section 8 */
 {
-    rig r = rig_open();
     unsigned seed = (unsigned)time(NULL);
     size_t drained = 0;
     fprintf(stderr, "crash: seed %u\n", seed);
-    test_send(r.db, COMMANDS, NULL);
+    test_send(bus.db, COMMANDS, NULL);
 
     for (int round = 0; round < ROUNDS; round++)
-        run_and_kill(r.conninfo, &seed);
+        run_and_kill(bus.conninfo, &seed);
     /* Its last statement may still run: a session ends when it finds that nobody listens. */
-    test_await(
-        r.sql,
+    wait_until(
+        bus.conn,
         "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() "
         "AND state <> 'idle' AND pid <> pg_backend_pid() AND backend_type = 'client backend'");
-    long interrupted = test_number(r.sql,
+    long interrupted = test_number(bus.conn,
                                    "SELECT count(*) FROM commandbus.command_metadata "
                                    "WHERE status = 'IN_PROGRESS'",
                                    NULL);
     cr_expect_gt(
-        test_number(r.sql,
+        test_number(bus.conn,
                     "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'",
                     NULL),
         0, "every worker died before it had done anything");
-    while (test_number(r.sql, "SELECT count(*) FROM pgmq.q_fx__commands", NULL) > 0)
-        drained += test_run_all(r.db, "heir", 500);
+    while (test_number(bus.conn, "SELECT count(*) FROM pgmq.q_fx__commands", NULL) > 0)
+        drained += test_run_all(bus.db, "heir", 500);
 
     cr_log_info("%ld were in progress when their worker died, %zu were left", interrupted, drained);
     cr_expect_gt(drained, 0, "nothing was left to the heir");
-    expect_section_8(&r);
-    rig_close(&r);
+    expect_section_8();
 }

@@ -9,21 +9,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "bus.h"
 #include "database.h"
 #include "skip.h"
 
-static cb_db *open_server(void)
-{
-    cb_db *db = NULL;
-    cb_error e = { 0 };
-
-    cr_assert(cb_db_open(test_server_url(), &db, &e), "%s", e.message);
-    return db;
-}
-
 Test(db, a_closed_connection_is_lost_until_it_is_reopened)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
 
     cr_assert_geq(cb_db_socket(db), 0);
@@ -52,7 +44,7 @@ static int tcp_option(const cb_db *db, int option)
 
 Test(db, a_server_that_vanished_is_found_out_long_before_a_lease_ends) /* WRK.10 */
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     struct sockaddr_storage self;
     socklen_t size = sizeof self;
     cr_assert_eq(getsockname(cb_db_socket(db), (struct sockaddr *)&self, &size), 0);
@@ -67,7 +59,7 @@ Test(db, a_server_that_vanished_is_found_out_long_before_a_lease_ends) /* WRK.10
 
 Test(db, an_administrator_who_ends_the_session_leaves_it_lost)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
 
     cr_assert_not(db_do(db, "SELECT pg_terminate_backend(pg_backend_pid())", NULL, &e));
@@ -194,7 +186,7 @@ Test(db, a_borrowed_connection_is_reopened_by_its_owner)
 
 Test(db, a_commit_that_the_server_turned_into_a_rollback_is_an_error)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
 
     cr_assert(cb_db_begin(db, &e));
@@ -207,7 +199,7 @@ Test(db, a_commit_that_the_server_turned_into_a_rollback_is_an_error)
 
 Test(db, transactions_do_not_nest)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
 
     cr_assert_not(cb_db_commit(db, &e));
@@ -221,7 +213,7 @@ Test(db, transactions_do_not_nest)
 
 Test(db, a_refusal_loses_its_code_in_the_message_and_keeps_its_hint)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     cb_error e = { 0 };
 
     cr_assert_not(db_do_script(db,

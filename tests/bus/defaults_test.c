@@ -22,7 +22,7 @@ typedef struct {
     cb_uuid command, other; /* claimed, with lease number 1 */
     cb_uuid process;        /* likewise */
     cb_uuid batch;
-} tour;
+} caller;
 
 static const char worker[] = "w-1";
 static const char *const reply_queues[] = { "payments__replies" };
@@ -32,38 +32,38 @@ static const cb_process_kind kinds[] = {
 
 /* ---- the calls, in the order of a life ---- */
 
-static bool check_schema(tour *t, cb_error *e)
+static bool call_check_schema(caller *t, cb_error *e)
 {
     return cb_db_check_schema(t->db, e);
 }
 
-static bool migrate(tour *t, cb_error *e)
+static bool call_migrate(caller *t, cb_error *e)
 {
     return cb_migrate(t->db, NULL, e);
 }
 
-static bool register_domain(tour *t, cb_error *e)
+static bool register_domain(caller *t, cb_error *e)
 {
     return cb_domain_register(t->db, "fresh", NULL, e);
 }
 
-static bool set_limit(tour *t, cb_error *e)
+static bool call_set_limit(caller *t, cb_error *e)
 {
     return cb_fleet_limit_set(t->db, "fx", 7, e);
 }
 
-static bool heartbeat(tour *t, cb_error *e)
+static bool heartbeat(caller *t, cb_error *e)
 {
     return cb_heartbeat(t->db, worker, "{\"state\": \"running\"}", e);
 }
 
-static bool send_one(tour *t, cb_error *e)
+static bool send_one(caller *t, cb_error *e)
 {
     return cb_send_command(t->db, &(cb_send){ .domain = "fx", .command_type = "Test" }, &t->command,
                            e);
 }
 
-static bool send_two_in_a_transaction(tour *t, cb_error *e)
+static bool send_two_in_a_transaction(caller *t, cb_error *e)
 {
     return cb_db_begin(t->db, e) &&
            cb_send_command(t->db, &(cb_send){ .domain = "risk", .command_type = "Test" }, NULL,
@@ -73,14 +73,14 @@ static bool send_two_in_a_transaction(tour *t, cb_error *e)
            cb_db_commit(t->db, e);
 }
 
-static bool create_batch(tour *t, cb_error *e)
+static bool call_create_batch(caller *t, cb_error *e)
 {
     const cb_send member = { .command_type = "Test" };
 
     return cb_batch_create(t->db, &(cb_batch_options){ .domain = "fx" }, &member, 1, &t->batch, e);
 }
 
-static bool receive(tour *t, cb_error *e)
+static bool receive(caller *t, cb_error *e)
 {
     OWNED(cb_receiver) receiver = NULL;
     OWNED(cb_claim) claim = NULL;
@@ -94,14 +94,14 @@ static bool receive(tour *t, cb_error *e)
     return true;
 }
 
-static bool extend(tour *t, cb_error *e)
+static bool call_extend(caller *t, cb_error *e)
 {
     cb_lease lease = { .domain = "fx", .command_id = t->command, .lease_no = 1 };
 
     return cb_lease_extend(t->db, worker, &lease, 1, 30, e) && lease.state == CB_LEASE_EXTENDED;
 }
 
-static bool settle(tour *t, cb_error *e)
+static bool call_settle(caller *t, cb_error *e)
 {
     cb_settlement items[] = {
         { .domain = "fx", .command_id = t->command, .lease_no = 1, .outcome = CB_SUCCESS },
@@ -112,12 +112,12 @@ static bool settle(tour *t, cb_error *e)
            items[1].verdict == CB_SETTLED;
 }
 
-static bool release_unknown(tour *t, cb_error *e)
+static bool call_release_unknown(caller *t, cb_error *e)
 {
     return cb_lease_release_unknown(t->db, "fx", worker, NULL, 0, NULL, e);
 }
 
-static bool announce_and_wake(tour *t, cb_error *e)
+static bool announce_and_wake(caller *t, cb_error *e)
 {
     const char *queue = "fx__commands";
 
@@ -125,17 +125,17 @@ static bool announce_and_wake(tour *t, cb_error *e)
            cb_sleep_end(t->db, worker, &queue, 1, e);
 }
 
-static bool register_process(tour *t, cb_error *e)
+static bool register_process(caller *t, cb_error *e)
 {
     return cb_process_register(t->db, kinds, 1, e);
 }
 
-static bool start_process(tour *t, cb_error *e)
+static bool start_process(caller *t, cb_error *e)
 {
     return cb_process_request_start(t->db, "Payment", "{}", NULL, &t->process, e);
 }
 
-static bool claim_process(tour *t, cb_error *e)
+static bool claim_process(caller *t, cb_error *e)
 {
     OWNED(cb_process_claim) claim = NULL;
     const cb_process_claim_options options = { .worker = worker,
@@ -148,40 +148,40 @@ static bool claim_process(tour *t, cb_error *e)
            cb_process_claim_count(claim) == 1;
 }
 
-static bool extend_process(tour *t, cb_error *e)
+static bool extend_process(caller *t, cb_error *e)
 {
     cb_process_lease lease = { .process_id = t->process, .lease_no = 1 };
 
     return cb_process_extend(t->db, worker, &lease, 1, 30, e) && lease.held;
 }
 
-static bool respond(tour *t, cb_error *e)
+static bool call_respond(caller *t, cb_error *e)
 {
     bool is_new = false;
 
     return cb_process_respond(t->db, t->process.text, "L1", "{}", NULL, &is_new, e) && is_new;
 }
 
-static bool release_process(tour *t, cb_error *e)
+static bool release_process(caller *t, cb_error *e)
 {
     return cb_process_release_unknown(t->db, worker, kinds, 1, NULL, 0, NULL, e);
 }
 
-static bool doctor(tour *t, cb_error *e)
+static bool doctor(caller *t, cb_error *e)
 {
     OWNED(cb_rows) rows = NULL;
 
     return cb_doctor(t->db, &rows, e);
 }
 
-static bool sample(tour *t, cb_error *e)
+static bool sample(caller *t, cb_error *e)
 {
     cb_queue_sample samples[] = { { .domain = "fx" } };
 
     return cb_queue_sample_many(t->db, samples, 1, e);
 }
 
-static bool keep_house(tour *t, cb_error *e)
+static bool call_keep_house(caller *t, cb_error *e)
 {
     cb_purge_counts counts;
 
@@ -190,7 +190,7 @@ static bool keep_house(tour *t, cb_error *e)
            cb_purge(t->db, &(cb_purge_options){ .commands = "1d" }, &counts, e);
 }
 
-static bool ask(tour *t, cb_error *e)
+static bool call_ask(caller *t, cb_error *e)
 {
     PGresult *result = NULL;
     const char *values[] = { "read committed", "off" };
@@ -204,42 +204,42 @@ static bool ask(tour *t, cb_error *e)
     return fine;
 }
 
-static bool retire(tour *t, cb_error *e)
+static bool retire(caller *t, cb_error *e)
 {
     return cb_retire(t->db, worker, e);
 }
 
 static const struct {
     const char *name;
-    bool (*call)(tour *t, cb_error *e);
+    bool (*call)(caller *t, cb_error *e);
 } calls[] = {
 #define CALL(function)      \
     {                       \
 #function, function \
     }
-    CALL(check_schema),
-    CALL(migrate),
+    CALL(call_check_schema),
+    CALL(call_migrate),
     CALL(register_domain),
-    CALL(set_limit),
+    CALL(call_set_limit),
     CALL(heartbeat),
     CALL(send_one),
     CALL(send_two_in_a_transaction),
-    CALL(create_batch),
+    CALL(call_create_batch),
     CALL(receive),
-    CALL(extend),
-    CALL(settle),
-    CALL(release_unknown),
+    CALL(call_extend),
+    CALL(call_settle),
+    CALL(call_release_unknown),
     CALL(announce_and_wake),
     CALL(register_process),
     CALL(start_process),
     CALL(claim_process),
     CALL(extend_process),
-    CALL(respond),
+    CALL(call_respond),
     CALL(release_process),
     CALL(doctor),
     CALL(sample),
-    CALL(keep_house),
-    CALL(ask),
+    CALL(call_keep_house),
+    CALL(call_ask),
     CALL(retire),
 };
 
@@ -248,7 +248,7 @@ static void take_the_tour(const char *setting, const char *value)
     cb_error e = { 0 };
 
     set_default(setting, value);
-    tour t = { .db = test_bus_open(bus.conninfo) };
+    caller t = { .db = test_bus_open(bus.conninfo) };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         e = (cb_error){ 0 };
         cr_expect(calls[i].call(&t, &e), "with %s = %s %s fails: %s %s", setting, value,

@@ -16,9 +16,9 @@ static void expect_fails(const char *sql, const char *value, const char *message
 {
     booking b;
     booking_open(&b);
-    test_exec(b.base.sql, "CREATE VIEW public.total AS SELECT sum(amount) FROM public.ledger;"
-                          "CREATE TABLE public.entry (account text REFERENCES public.account "
-                          "DEFERRABLE INITIALLY DEFERRED)");
+    test_exec(bus.conn, "CREATE VIEW public.total AS SELECT sum(amount) FROM public.ledger;"
+                        "CREATE TABLE public.entry (account text REFERENCES public.account "
+                        "DEFERRABLE INITIALLY DEFERRED)");
     bad_statement = sql;
     bad_value = value;
     booking_run(&b, books_badly);

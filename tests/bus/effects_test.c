@@ -16,11 +16,11 @@ Test(effects, happen_with_the_success) /* WRK.4, WRK.14 */
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_status(&b, "COMPLETED");
-    expect_trail(b.base.sql, "SENT RECEIVED COMPLETED", b.item.command_id);
-    expect_messages(b.base.sql, "0 queued, 0 archived, 1 replied", b.item.command_id);
-    expect_value(b.base.sql, "booked", "SELECT message ->> 'result' FROM pgmq.q_payments__replies");
+    expect_ledger("1 entries, 10 balance");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED COMPLETED", b.item.command_id);
+    expect_messages("0 queued, 0 archived, 1 replied", b.item.command_id);
+    expect_value(bus.conn, "booked", "SELECT message ->> 'result' FROM pgmq.q_payments__replies");
     booking_close(&b);
 }
 
@@ -33,8 +33,8 @@ Test(effects, brought_twice_happen_once) /* WRK.14 */
     expect_settled(&b, CB_SETTLED);
     expect_settled(&b, CB_ALREADY);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_trail(b.base.sql, "SENT RECEIVED COMPLETED", b.item.command_id);
+    expect_ledger("1 entries, 10 balance");
+    expect_trail("SENT RECEIVED COMPLETED", b.item.command_id);
     booking_close(&b);
 }
 
@@ -51,9 +51,9 @@ static void settle_through_a_cut(proxy_moment moment, cb_verdict expected)
     cr_assert(cb_db_reconnect(b.db, &b.e), "%s", b.e.message);
     expect_settled(&b, expected);
 
-    expect_ledger(&b, "1 entries, 10 balance");
-    expect_status(&b, "COMPLETED");
-    expect_messages(b.base.sql, "0 queued, 0 archived, 1 replied", b.item.command_id);
+    expect_ledger("1 entries, 10 balance");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
+    expect_messages("0 queued, 0 archived, 1 replied", b.item.command_id);
     booking_close(&b);
 }
 
@@ -91,7 +91,7 @@ Test(effects, brought_by_several_at_once_happen_once) /* WRK.14 */
     booking_open(&b);
     booking_run(&b, booking_handler);
     for (size_t i = 0; i < 4; i++) {
-        all.db[i] = test_bus_open(b.base.conninfo);
+        all.db[i] = test_bus_open(bus.conninfo);
         all.items[i] = b.item;
     }
 
@@ -104,7 +104,7 @@ Test(effects, brought_by_several_at_once_happen_once) /* WRK.14 */
         cb_db_free(all.db[i]);
     }
     cr_expect_eq(settled, 1);
-    expect_ledger(&b, "1 entries, 10 balance");
+    expect_ledger("1 entries, 10 balance");
     booking_close(&b);
 }
 
@@ -115,13 +115,13 @@ Test(effects, of_a_worker_that_lost_the_fence_do_not_happen) /* WRK.14 */
     booking b;
     booking_open(&b);
     booking_run(&b, booking_handler);
-    test_exec(b.base.sql, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
 
     expect_settled(&b, CB_STALE);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_PROGRESS");
-    expect_trail(b.base.sql, "SENT RECEIVED STALE_OUTCOME", b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_PROGRESS", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED STALE_OUTCOME", b.item.command_id);
     cr_expect_eq(b.item.outcome, CB_SUCCESS);
     booking_close(&b);
 }
@@ -134,14 +134,13 @@ Test(effects, of_a_command_that_timed_out_meanwhile_do_not_happen) /* WRK.8 */
     cb_settlement timeout = b.item;
     timeout.outcome = CB_TRANSIENT;
     timeout.error_code = "HANDLER_TIMEOUT";
-    expect_verdict(CB_SETTLED, test_settle_one(b.base.db, "w", timeout));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", timeout));
 
     expect_settled(&b, CB_ALREADY);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "PENDING HANDLER_TIMEOUT");
-    expect_trail(b.base.sql, "SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME",
-                 b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("PENDING HANDLER_TIMEOUT", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED FAILED RETRY_SCHEDULED STALE_OUTCOME", b.item.command_id);
     booking_close(&b);
 }
 
@@ -154,8 +153,9 @@ Test(effects, whose_result_is_refused_do_not_happen) /* WRK.14 */
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_TROUBLESHOOTING_QUEUE SETTLE_REFUSED");
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_TROUBLESHOOTING_QUEUE SETTLE_REFUSED", b.item.command_id,
+                   "status, error_code");
     booking_close(&b);
 }
 
@@ -167,7 +167,7 @@ static void expect_again(const char *lock)
     booking b;
     booking_open(&b);
     booking_run(&b, booking_handler);
-    PGconn *other = test_pq_open(b.base.conninfo);
+    PGconn *other = test_pq_open(bus.conninfo);
     test_exec(other, "BEGIN");
     PQclear(PQexec(other, lock));
     double before = test_clock();
@@ -178,12 +178,12 @@ static void expect_again(const char *lock)
     cr_expect_str_eq(b.e.sqlstate, "55P03");
     cr_expect_lt(test_clock() - before, patience_seconds, "waited for who never lets go");
     cr_expect_eq(b.item.outcome, CB_SUCCESS);
-    expect_ledger(&b, "0 entries, 0 balance");
-    expect_status(&b, "IN_PROGRESS");
-    expect_trail(b.base.sql, "SENT RECEIVED", b.item.command_id);
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_PROGRESS", b.item.command_id, "status, error_code");
+    expect_trail("SENT RECEIVED", b.item.command_id);
     test_exec(other, "ROLLBACK");
     expect_settled(&b, CB_SETTLED);
-    expect_ledger(&b, "1 entries, 10 balance");
+    expect_ledger("1 entries, 10 balance");
     PQfinish(other);
     booking_close(&b);
 }
@@ -207,7 +207,7 @@ Test(effects, leave_the_lock_timeout_of_the_session_alone)
 {
     booking b;
     booking_open(&b);
-    PGconn *conn = test_pq_open(b.base.conninfo);
+    PGconn *conn = test_pq_open(bus.conninfo);
     OWNED(cb_db) db = NULL;
     test_exec(conn, "SET lock_timeout = '77s'");
     cr_assert(cb_db_borrow(conn, &db, &b.e));
@@ -229,23 +229,23 @@ Test(effects, of_a_batchs_last_member_close_it) /* WRK.4 */
     booking_open(&b);
     booking_run(&b, booking_handler);
     expect_settled(&b, CB_SETTLED);
-    test_exec(b.base.sql,
+    test_exec(bus.conn,
               "SELECT commandbus.create_batch('fx', 'b', '[{\"command_type\": \"Test\"}]')");
     booking_claim(&b);
     booking_run(&b, booking_handler);
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_value(b.base.sql, "COMPLETED", "SELECT status FROM commandbus.batch");
+    expect_value(bus.conn, "COMPLETED", "SELECT status FROM commandbus.batch");
     booking_close(&b);
 }
 
 /* As superuser, with %1$s for the name of a role. */
-static void with_role(booking *b, const char *format, const char *role)
+static void with_role(const char *format, const char *role)
 {
-    char *sql = test_value(b->base.sql, "SELECT format($1, $2::text)", format, role, NULL);
+    char *sql = test_value(bus.conn, "SELECT format($1, $2::text)", format, role, NULL);
 
-    test_exec(b->base.sql, sql);
+    test_exec(bus.conn, sql);
     free(sql);
 }
 
@@ -256,16 +256,16 @@ Test(effects, run_as_the_role_of_the_session) /* DESIGN 2: as worker role */
     char role[40];
     booking_open(&b);
     snprintf(role, sizeof role, "effects_%d", (int)getpid());
-    with_role(&b, "CREATE ROLE %1$s LOGIN IN ROLE commandbus_worker", role);
-    with_role(&b, "GRANT INSERT ON public.ledger TO %1$s", role);
-    with_role(&b, "SET SESSION AUTHORIZATION %1$s", role);
-    cr_assert(cb_db_borrow(b.base.sql, &db, &b.e));
+    with_role("CREATE ROLE %1$s LOGIN IN ROLE commandbus_worker", role);
+    with_role("GRANT INSERT ON public.ledger TO %1$s", role);
+    with_role("SET SESSION AUTHORIZATION %1$s", role);
+    cr_assert(cb_db_borrow(bus.conn, &db, &b.e));
     booking_run(&b, booking_handler);
 
     bool fine = cb_settle_with_effects(db, "w", &b.item, b.ctx, 1, &b.e);
-    test_exec(b.base.sql, "RESET SESSION AUTHORIZATION");
-    with_role(&b, "DROP OWNED BY %1$s", role);
-    with_role(&b, "DROP ROLE %1$s", role);
+    test_exec(bus.conn, "RESET SESSION AUTHORIZATION");
+    with_role("DROP OWNED BY %1$s", role);
+    with_role("DROP ROLE %1$s", role);
 
     cr_assert(fine, "%s", b.e.message);
     expect_effect_failed(&b, "effect 2 of 2: 42501, permission denied for table account");
@@ -283,7 +283,7 @@ Test(effects, need_a_transaction_of_their_own)
 
     cr_expect_eq(b.e.code, CB_MISUSE);
     cr_assert(cb_db_rollback(b.db, &b.e));
-    expect_ledger(&b, "0 entries, 0 balance");
+    expect_ledger("0 entries, 0 balance");
     booking_close(&b);
 }
 
@@ -301,6 +301,6 @@ Test(effects, that_are_empty_settle_as_always)
 
     expect_settled(&b, CB_SETTLED);
 
-    expect_status(&b, "COMPLETED");
+    expect_command("COMPLETED", b.item.command_id, "status, error_code");
     booking_close(&b);
 }

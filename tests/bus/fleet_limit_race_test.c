@@ -3,76 +3,74 @@
 #include <stdatomic.h>
 
 #include "claims.h"
-#include "fleet.h"
+
+TestSuite(fleet_limit_race, .init = bus_open, .fini = bus_close);
 
 /* Two claimed commands of a limited domain; the observer settles them in a transaction left open. */
-static void settled_meanwhile(rig *r, cb_settlement items[2], double vt_seconds)
+static void settled_meanwhile(cb_settlement items[2], double vt_seconds)
 {
-    OWNED(cb_claim) claim = test_claim(r->db, "w", 2, vt_seconds);
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 2, vt_seconds);
 
     cr_assert_eq(cb_claim_count(claim), 2);
     for (size_t i = 0; i < 2; i++)
         items[i] = test_outcome(cb_claim_at(claim, i), CB_SUCCESS);
-    test_exec(r->sql, "BEGIN; SELECT commandbus.settle('fx', 'w', array_agg(command_id), "
-                      "array_agg(lease_no), array_agg('SUCCESS'::text)) "
-                      "FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'");
+    test_exec(bus.conn, "BEGIN; SELECT commandbus.settle('fx', 'w', array_agg(command_id), "
+                        "array_agg(lease_no), array_agg('SUCCESS'::text)) "
+                        "FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'");
 }
 
 Test(fleet_limit_race, settle_does_not_wait_for_another_settle) /* DESIGN 2: never waits */
 {
-    rig r = limited_rig(2, 2);
-    OWNED(cb_db) impatient = test_bus_open_impatient(r.conninfo);
+    test_fleet_limit(2, 2);
+    OWNED(cb_db) impatient = test_bus_open_impatient(bus.conninfo);
     cb_settlement items[2];
     cb_error e = { 0 };
-    settled_meanwhile(&r, items, 60);
+    settled_meanwhile(items, 60);
 
     cr_assert(cb_settle(impatient, "w", items, 2, &e), "%s", e.message);
 
     expect_verdict(CB_BUSY, items[0].verdict);
     expect_verdict(CB_BUSY, items[1].verdict);
-    test_exec(r.sql, "COMMIT");
-    expect_value(r.sql, "0", "SELECT count(*) FROM commandbus.fleet_lease");
-    rig_close(&r);
+    test_exec(bus.conn, "COMMIT");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.fleet_lease");
 }
 
 Test(fleet_limit_race, extend_does_not_wait_for_a_settle) /* DESIGN 2: never waits */
 {
-    rig r = limited_rig(2, 2);
-    OWNED(cb_db) impatient = test_bus_open_impatient(r.conninfo);
+    test_fleet_limit(2, 2);
+    OWNED(cb_db) impatient = test_bus_open_impatient(bus.conninfo);
     cb_settlement items[2];
-    settled_meanwhile(&r, items, 60);
+    settled_meanwhile(items, 60);
     cb_lease lease = { .domain = "fx",
                        .command_id = items[0].command_id,
                        .lease_no = items[0].lease_no };
 
     cr_expect_eq(test_extend_one(impatient, "w", lease, 60), CB_LEASE_BUSY);
-    rig_close(&r);
 }
 
 Test(fleet_limit_race, a_claim_does_not_wait_for_a_settle) /* section 8.7 */
 {
-    rig r = limited_rig(3, 3);
-    OWNED(cb_db) impatient = test_bus_open_impatient(r.conninfo);
+    test_fleet_limit(3, 3);
+    OWNED(cb_db) impatient = test_bus_open_impatient(bus.conninfo);
     cb_settlement items[2];
-    test_exec(r.sql, "UPDATE commandbus.command_metadata SET timeout_seconds = 0");
-    settled_meanwhile(&r, items, 0.05);
-    PGconn *watch = test_pq_open(r.conninfo);
-    test_await(watch, "SELECT clock_timestamp() > max(held_until) FROM commandbus.fleet_lease");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET timeout_seconds = 0");
+    settled_meanwhile(items, 0.05);
+    PGconn *watch = test_pq_open(bus.conninfo);
+    wait_until(watch, "SELECT clock_timestamp() > max(held_until) FROM commandbus.fleet_lease");
 
     OWNED(cb_claim) claim = test_claim(impatient, "other", 3, 60);
 
     cr_expect_eq(cb_claim_count(claim), 1);
     PQfinish(watch);
-    rig_close(&r);
 }
 
 Test(fleet_limit_race,
      a_renewal_during_a_settle_does_not_keep_the_place_of_what_is_settled) /* section 8.2 */
 {
-    rig r = limited_rig(1, 1);
-    PGconn *gate = test_pq_open(r.conninfo);
+    test_fleet_limit(1, 1);
+    PGconn *gate = test_pq_open(bus.conninfo);
     cb_error e = { 0 };
-    OWNED(cb_claim) claim = test_claim(r.db, "w", 1, 60);
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 1, 60);
     cr_assert_eq(cb_claim_count(claim), 1);
     /* A settle that has its command and stops before it gives the place back: at the reply. */
     test_exec(gate, "CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -80,24 +78,24 @@ Test(fleet_limit_race,
     test_exec(gate, "CREATE TRIGGER gate AFTER INSERT ON pgmq.q_payments__replies "
                     "FOR EACH STATEMENT EXECUTE FUNCTION wait_at_gate()");
     test_exec(gate, "SELECT pg_advisory_lock(7)");
-    cr_assert(PQsendQuery(r.sql,
+    cr_assert(PQsendQuery(bus.conn,
                           "SELECT commandbus.settle('fx', 'w', array_agg(command_id), "
                           "array_agg(lease_no), '{SUCCESS}') FROM commandbus.command_metadata"));
-    test_await(gate,
+    wait_until(gate,
                "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
 
-    cr_assert(cb_db_begin(r.db, &e), "%s", e.message);
-    cr_expect_eq(test_extend_one(r.db, "w", test_lease(cb_claim_at(claim, 0)), 60), CB_LEASE_BUSY);
+    cr_assert(cb_db_begin(bus.db, &e), "%s", e.message);
+    cr_expect_eq(test_extend_one(bus.db, "w", test_lease(cb_claim_at(claim, 0)), 60),
+                 CB_LEASE_BUSY);
     test_exec(gate, "SELECT pg_advisory_unlock(7)");
-    for (PGresult *result; (result = PQgetResult(r.sql)); PQclear(result))
-        cr_expect_eq(PQresultStatus(result), PGRES_TUPLES_OK, "%s", PQerrorMessage(r.sql));
-    cr_assert(cb_db_commit(r.db, &e), "%s", e.message);
+    for (PGresult *result; (result = PQgetResult(bus.conn)); PQclear(result))
+        cr_expect_eq(PQresultStatus(result), PGRES_TUPLES_OK, "%s", PQerrorMessage(bus.conn));
+    cr_assert(cb_db_commit(bus.db, &e), "%s", e.message);
 
-    expect_value(r.sql, "COMPLETED", "SELECT status FROM commandbus.command_metadata");
-    expect_value(r.sql, "0", "SELECT count(*) FROM commandbus.fleet_lease");
+    expect_value(bus.conn, "COMPLETED", "SELECT status FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.fleet_lease");
     PQfinish(gate);
-    rig_close(&r);
 }
 
 enum {
@@ -125,7 +123,7 @@ static bool settle_claim(worker_thread *t, cb_db *db, const cb_claim *claim)
 }
 
 /* Claims on top of what it holds, counts what everybody holds, then settles the older claim. */
-static void *work(void *arg)
+static void *claim_and_settle(void *arg)
 {
     worker_thread *t = arg;
     OWNED(cb_db) db = NULL;
@@ -154,20 +152,21 @@ static void *work(void *arg)
 
 Test(fleet_limit_race, is_never_exceeded_by_eight_connections_that_claim_at_once) /* section 8.2 */
 {
-    rig r = limited_rig(LIMIT, COMMANDS);
+    test_fleet_limit(LIMIT, COMMANDS);
     worker_thread threads[WORKERS];
     pthread_t ids[WORKERS];
     atomic_int held = 0, most = 0, done = 0;
     long most_rows = 0;
     for (int i = 0; i < WORKERS; i++) {
-        threads[i] =
-            (worker_thread){ .conninfo = r.conninfo, .held = &held, .most = &most, .done = &done };
-        cr_assert_eq(pthread_create(&ids[i], NULL, work, &threads[i]), 0);
+        threads[i] = (worker_thread){
+            .conninfo = bus.conninfo, .held = &held, .most = &most, .done = &done
+        };
+        cr_assert_eq(pthread_create(&ids[i], NULL, claim_and_settle, &threads[i]), 0);
     }
 
     for (double end = test_clock() + patience_seconds; done < COMMANDS && test_clock() < end;) {
         long rows = test_number(
-            r.sql,
+            bus.conn,
             "SELECT greatest((SELECT count(*) FROM commandbus.fleet_lease), "
             "(SELECT count(*) FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'))",
             NULL);
@@ -183,6 +182,5 @@ Test(fleet_limit_race, is_never_exceeded_by_eight_connections_that_claim_at_once
     cr_expect_leq(most_rows, LIMIT, "%ld leases at once", most_rows);
     cr_expect_leq(most, LIMIT, "%d held at once", most);
     cr_expect_eq(most, LIMIT, "never used to the full: nothing was proven");
-    expect_value(r.sql, "0", "SELECT count(*) FROM commandbus.fleet_lease");
-    rig_close(&r);
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.fleet_lease");
 }

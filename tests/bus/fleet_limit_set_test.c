@@ -3,66 +3,51 @@
 #include <stdatomic.h>
 
 #include "claims.h"
-#include "fleet.h"
 #include "wait.h"
 
-static void set_limit(rig *r, int limit)
-{
-    cb_error e = { 0 };
-
-    cr_assert(cb_fleet_limit_set(r->db, "fx", limit, &e), "%s: %s", e.sqlstate, e.message);
-}
-
-static size_t claim_count(cb_db *db, int quantity)
-{
-    OWNED(cb_claim) claim = test_claim(db, "w", quantity, 60);
-
-    return cb_claim_count(claim);
-}
+TestSuite(fleet_limit_set, .init = bus_open, .fini = bus_close);
 
 static const char places[] = "SELECT count(*) FROM commandbus.fleet_lease";
 
 Test(fleet_limit_set, counts_what_is_in_progress_already) /* DESIGN 2, section 8.2 */
 {
-    rig r = limited_rig(0, 10);
-    OWNED(cb_claim) held = test_claim(r.db, "w", 3, 60);
+    test_fleet_limit(0, 10);
+    OWNED(cb_claim) held = test_claim(bus.db, "w", 3, 60);
     cr_assert_eq(cb_claim_count(held), 3);
-    expect_value(r.sql, "0", places);
+    expect_value(bus.conn, "0", places);
 
-    set_limit(&r, 4);
+    test_fleet_limit(4, 0);
 
     expect_value(
-        r.sql, "3 t",
+        bus.conn, "3 t",
         "SELECT count(*) || ' ' || left(bool_and(f.held_until = c.lease_until + "
         "make_interval(secs => c.timeout_seconds) AND f.worker = 'w')::text, 1) FROM "
         "commandbus.fleet_lease f JOIN commandbus.command_metadata c USING (command_id, lease_no)");
-    cr_expect_eq(claim_count(r.db, 10), 1);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     expect_verdict(CB_SETTLED,
-                   test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, 0), CB_SUCCESS)));
-    cr_expect_eq(claim_count(r.db, 10), 1);
-    rig_close(&r);
+                   test_settle_one(bus.db, "w", test_outcome(cb_claim_at(held, 0), CB_SUCCESS)));
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, counts_what_runs_whatever_its_queue_holds) /* section 8.2 */
 {
-    rig r = limited_rig(0, 10);
-    test_exec(r.sql, "SELECT commandbus.keep_messages('fx')"); /* has looked through all once */
-    OWNED(cb_claim) unread = test_claim(r.db, "w", 1, 60);
-    test_exec(r.sql, "UPDATE pgmq.q_fx__commands SET read_ct = 0");
-    set_limit(&r, 4);
-    expect_value(r.sql, "1", places);
-    set_limit(&r, 0);
-    OWNED(cb_claim) deleted = test_claim(r.db, "w", 2, 60);
-    test_exec(r.sql, "DELETE FROM pgmq.q_fx__commands WHERE read_ct > 0");
+    test_fleet_limit(0, 10);
+    test_exec(bus.conn, "SELECT commandbus.keep_messages('fx')"); /* has looked through all once */
+    OWNED(cb_claim) unread = test_claim(bus.db, "w", 1, 60);
+    test_exec(bus.conn, "UPDATE pgmq.q_fx__commands SET read_ct = 0");
+    test_fleet_limit(4, 0);
+    expect_value(bus.conn, "1", places);
+    test_fleet_limit(0, 0);
+    OWNED(cb_claim) deleted = test_claim(bus.db, "w", 2, 60);
+    test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands WHERE read_ct > 0");
 
-    set_limit(&r, 4);
+    test_fleet_limit(4, 0);
 
-    expect_value(r.sql, "3", places);
-    cr_expect_eq(claim_count(r.db, 10), 1);
+    expect_value(bus.conn, "3", places);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     expect_verdict(CB_SETTLED,
-                   test_settle_one(r.db, "w", test_outcome(cb_claim_at(deleted, 0), CB_SUCCESS)));
-    cr_expect_eq(claim_count(r.db, 10), 1);
-    rig_close(&r);
+                   test_settle_one(bus.db, "w", test_outcome(cb_claim_at(deleted, 0), CB_SUCCESS)));
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 /* A thread: it waits for the claim that is open, and starts over if that takes longer than it may
@@ -85,105 +70,100 @@ static void *set_limit_meanwhile(void *conninfo)
 /* Most is looked for while everybody claims: so what was claimed since must be found, too. */
 Test(fleet_limit_set, counts_what_was_claimed_while_it_looked) /* section 8.2 */
 {
-    rig r = limited_rig(0, 10);
-    OWNED(cb_claim) early = test_claim(r.db, "w", 1, 60);
-    PGconn *other = test_pq_open(r.conninfo);
+    test_fleet_limit(0, 10);
+    OWNED(cb_claim) early = test_claim(bus.db, "w", 1, 60);
+    PGconn *other = test_pq_open(bus.conninfo);
     pthread_t thread;
     void *set = NULL;
 
     test_exec(other, "BEGIN; SELECT FROM commandbus.receive('fx', 'w', 2, 60)");
-    cr_assert_eq(pthread_create(&thread, NULL, set_limit_meanwhile, r.conninfo), 0);
-    wait_until(r.sql,
+    cr_assert_eq(pthread_create(&thread, NULL, set_limit_meanwhile, bus.conninfo), 0);
+    wait_until(bus.conn,
                "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
     test_exec(other, "COMMIT");
     pthread_join(thread, &set);
 
     cr_expect(set);
-    expect_value(r.sql, "3", places);
-    cr_expect_eq(claim_count(r.db, 10), 1);
+    expect_value(bus.conn, "3", places);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
     PQfinish(other);
-    rig_close(&r);
 }
 
 /* Under the lock that claims wait for, messages that are delayed are not asked for their commands. */
 Test(fleet_limit_set, looks_only_at_what_has_changed_while_nobody_can_claim) /* section 8.7 */
 {
-    rig r = limited_rig(0, 3);
+    test_fleet_limit(0, 3);
     for (int i = 0; i < 300; i++)
-        test_send_one(r.db, .delay_seconds = 3600);
+        test_send_one(bus.db, .delay_seconds = 3600);
     const char *looks = "SELECT pg_stat_get_xact_numscans('commandbus.command_metadata_message'::"
                         "regclass)";
     char *since =
-        test_value(r.sql, "SELECT pg_current_xact_id()::xid", NULL); /* after all of them */
-    OWNED(cb_claim) held = test_claim(r.db, "w", 2, 60);
+        test_value(bus.conn, "SELECT pg_current_xact_id()::xid", NULL); /* after all of them */
+    OWNED(cb_claim) held = test_claim(bus.db, "w", 2, 60);
 
-    test_exec(r.sql, "BEGIN");
-    expect_value(r.sql, "2",
+    test_exec(bus.conn, "BEGIN");
+    expect_value(bus.conn, "2",
                  "SELECT cardinality(commandbus.commands_in_progress('fx', $1::text::xid))", since);
-    cr_expect_lt(test_number(r.sql, looks, NULL), 10);
-    expect_value(r.sql, "2", "SELECT cardinality(commandbus.commands_in_progress('fx'))");
-    cr_expect_geq(test_number(r.sql, looks, NULL), 300);
-    test_exec(r.sql, "ROLLBACK");
+    cr_expect_lt(test_number(bus.conn, looks, NULL), 10);
+    expect_value(bus.conn, "2", "SELECT cardinality(commandbus.commands_in_progress('fx'))");
+    cr_expect_geq(test_number(bus.conn, looks, NULL), 300);
+    test_exec(bus.conn, "ROLLBACK");
     free(since);
-    rig_close(&r);
 }
 
 Test(fleet_limit_set, below_what_is_in_progress_takes_nothing_back_and_gives_nothing_out)
 {
-    rig r = limited_rig(0, 10);
-    OWNED(cb_claim) held = test_claim(r.db, "w", 3, 60);
+    test_fleet_limit(0, 10);
+    OWNED(cb_claim) held = test_claim(bus.db, "w", 3, 60);
 
-    set_limit(&r, 1);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(r.db, 10), 0);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0);
     for (size_t i = 0; i < 3; i++) {
-        cr_expect_eq(claim_count(r.db, 10), 0, "with %zu still held", 3 - i);
-        test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS));
+        cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0, "with %zu still held", 3 - i);
+        test_settle_one(bus.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS));
     }
-    cr_expect_eq(claim_count(r.db, 10), 1);
-    rig_close(&r);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, to_none_and_back_leaves_no_place_taken) /* section 8.2 */
 {
-    rig r = limited_rig(2, 10);
-    OWNED(cb_claim) held = test_claim(r.db, "w", 2, 60);
+    test_fleet_limit(2, 10);
+    OWNED(cb_claim) held = test_claim(bus.db, "w", 2, 60);
 
-    set_limit(&r, 0);
-    expect_value(r.sql, "0", places);
+    test_fleet_limit(0, 0);
+    expect_value(bus.conn, "0", places);
     for (size_t i = 0; i < 2; i++)
-        expect_verdict(CB_SETTLED,
-                       test_settle_one(r.db, "w", test_outcome(cb_claim_at(held, i), CB_SUCCESS)));
-    OWNED(cb_claim) more = test_claim(r.db, "w", 5, 60);
+        expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w",
+                                                   test_outcome(cb_claim_at(held, i), CB_SUCCESS)));
+    OWNED(cb_claim) more = test_claim(bus.db, "w", 5, 60);
     cr_expect_eq(cb_claim_count(more), 5);
-    set_limit(&r, 6);
+    test_fleet_limit(6, 0);
 
-    expect_value(r.sql, "5", places);
-    cr_expect_eq(claim_count(r.db, 10), 1);
-    rig_close(&r);
+    expect_value(bus.conn, "5", places);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 1);
 }
 
 Test(fleet_limit_set, keeps_the_place_of_a_silent_holder_while_there_is_no_limit) /* DESIGN 2 */
 {
-    rig r = limited_rig(1, 3);
-    OWNED(cb_claim) held = test_claim(r.db, "w", 1, 60);
+    test_fleet_limit(1, 3);
+    OWNED(cb_claim) held = test_claim(bus.db, "w", 1, 60);
     cb_settlement timeout = test_outcome(cb_claim_at(held, 0), CB_TRANSIENT);
     timeout.error_code = "HANDLER_TIMEOUT";
     timeout.still_running = true;
-    expect_verdict(CB_SETTLED, test_settle_one(r.db, "w", timeout));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "w", timeout));
 
-    set_limit(&r, 0);
-    set_limit(&r, 1);
+    test_fleet_limit(0, 0);
+    test_fleet_limit(1, 0);
 
-    cr_expect_eq(claim_count(r.db, 10), 0, "its handler still runs");
-    rig_close(&r);
+    cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 0, "its handler still runs");
 }
 
 /* A claim of fx that its client leaves open. */
-static PGconn *open_claim(rig *r)
+static PGconn *open_claim(void)
 {
-    PGconn *idle = test_pq_open(r->conninfo);
+    PGconn *idle = test_pq_open(bus.conninfo);
 
     test_exec(idle, "BEGIN; SELECT * FROM commandbus.receive('fx', 'idle', 1)");
     return idle;
@@ -191,78 +171,74 @@ static PGconn *open_claim(rig *r)
 
 Test(fleet_limit_set, again_to_the_same_waits_for_nobody) /* DESIGN 2: never waits */
 {
-    rig r = limited_rig(0, 3);
-    OWNED(cb_db) impatient = test_bus_open_impatient(r.conninfo);
+    test_fleet_limit(0, 3);
+    OWNED(cb_db) impatient = test_bus_open_impatient(bus.conninfo);
     cb_error e = { 0 };
-    set_limit(&r, 2);
-    PGconn *idle = open_claim(&r);
+    test_fleet_limit(2, 0);
+    PGconn *idle = open_claim();
 
     cr_expect(cb_fleet_limit_set(impatient, "fx", 2, &e), "%s", e.message);
 
     PQfinish(idle);
-    rig_close(&r);
 }
 
 Test(fleet_limit_set, says_so_when_a_claim_is_left_open_and_changes_nothing)
 {
-    rig r = limited_rig(0, 3);
+    test_fleet_limit(0, 3);
     cb_error e = { 0 };
-    PGconn *idle = open_claim(&r);
+    PGconn *idle = open_claim();
 
-    cr_expect_not(cb_fleet_limit_set(r.db, "fx", 2, &e));
+    cr_expect_not(cb_fleet_limit_set(bus.db, "fx", 2, &e));
 
     cr_expect_eq(e.code, CB_AGAIN, "%s", e.message);
     cr_expect(strstr(e.message, "'fx'") && strstr(e.hint, "doctor"), "%s %s", e.message, e.hint);
-    expect_value(r.sql, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
+    expect_value(bus.conn, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
     test_exec(idle, "COMMIT");
-    set_limit(&r, 2);
-    expect_value(r.sql, "1", places);
+    test_fleet_limit(2, 0);
+    expect_value(bus.conn, "1", places);
     PQfinish(idle);
-    rig_close(&r);
 }
 
 Test(fleet_limit_set, refuses_an_invalid_limit_and_an_unknown_domain)
 {
-    rig r = limited_rig(0, 0);
+    test_fleet_limit(0, 0);
     cb_error e = { 0 };
 
-    cr_expect_not(cb_fleet_limit_set(r.db, "fx", -1, &e));
+    cr_expect_not(cb_fleet_limit_set(bus.db, "fx", -1, &e));
     cr_expect_eq(e.code, CB_INVALID_DATA, "%s", e.message);
-    cr_expect_not(cb_fleet_limit_set(r.db, "nobody", 1, &e));
+    cr_expect_not(cb_fleet_limit_set(bus.db, "nobody", 1, &e));
     cr_expect_eq(e.code, CB_UNKNOWN_DOMAIN, "%s", e.message);
-    cr_expect_str_eq(test_sqlstate(r.sql, "SELECT commandbus.set_fleet_limit('fx', NULL)"),
+    cr_expect_str_eq(test_sqlstate(bus.conn, "SELECT commandbus.set_fleet_limit('fx', NULL)"),
                      "CB011");
-    cr_expect_str_eq(test_sqlstate(r.sql, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
-                                          "SELECT commandbus.set_fleet_limit('fx', 1)"),
+    cr_expect_str_eq(test_sqlstate(bus.conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
+                                             "SELECT commandbus.set_fleet_limit('fx', 1)"),
                      "CB007");
-    rig_close(&r);
 }
 
 Test(fleet_limit_set, wakes_workers_that_sleep_for_lack_of_a_place) /* DESIGN 2: wake-up */
 {
     static const char *const queues[] = { "fx__commands" };
-    rig r = limited_rig(2, 3);
-    PGconn *listener = test_pq_open(r.conninfo);
+    test_fleet_limit(2, 3);
+    PGconn *listener = test_pq_open(bus.conninfo);
     cb_error e = { 0 };
-    OWNED(cb_claim) claim = test_claim(r.db, "busy", 2, 60);
+    OWNED(cb_claim) claim = test_claim(bus.db, "busy", 2, 60);
     test_exec(listener, "LISTEN commandbus_fx__commands; LISTEN marker");
-    cr_assert(cb_sleep_announce(r.db, "waiting", queues, 1, 60, &e), "%s", e.message);
+    cr_assert(cb_sleep_announce(bus.db, "waiting", queues, 1, 60, &e), "%s", e.message);
 
-    expect_verdict(CB_SETTLED,
-                   test_settle_one(r.db, "busy", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "busy",
+                                               test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
     char *channel = wait_for_notify(listener);
     cr_expect_str_eq(channel, "commandbus_fx__commands");
     free(channel);
 
     /* Whoever wants a place has found that one: the next wakes nobody. */
-    expect_verdict(CB_SETTLED,
-                   test_settle_one(r.db, "busy", test_outcome(cb_claim_at(claim, 1), CB_SUCCESS)));
-    test_exec(r.sql, "NOTIFY marker");
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "busy",
+                                               test_outcome(cb_claim_at(claim, 1), CB_SUCCESS)));
+    test_exec(bus.conn, "NOTIFY marker");
     channel = wait_for_notify(listener);
     cr_expect_str_eq(channel, "marker");
     free(channel);
     PQfinish(listener);
-    rig_close(&r);
 }
 
 enum {
@@ -320,26 +296,26 @@ static void *claim_and_give_back(void *arg)
 }
 
 /* How many are in progress; in the same snapshot each has its place and no place is without one. */
-static long leased(rig *r)
+static long leased(void)
 {
-    expect_value(r->sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM (SELECT command_id, lease_no FROM "
                  "commandbus.command_metadata WHERE status = 'IN_PROGRESS') c FULL JOIN "
                  "commandbus.fleet_lease f USING (command_id, lease_no) "
                  "WHERE c IS NULL OR f IS NULL");
-    return test_number(r->sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.command_metadata "
                        "WHERE status = 'IN_PROGRESS'",
                        NULL);
 }
 
 /* Above the limit only what was claimed before: it may shrink, and never grows past the limit again. */
-static void watch_limit(rig *r, int limit)
+static void watch_limit(int limit)
 {
-    long most = leased(r);
+    long most = leased();
 
     for (int look = 0; look < 25; look++) {
-        long now = leased(r);
+        long now = leased();
         cr_expect_leq(now, most > limit ? most : limit, "%ld leases, limit %d", now, limit);
         most = now;
     }
@@ -347,26 +323,26 @@ static void watch_limit(rig *r, int limit)
 
 Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /* section 8.2 */
 {
-    rig r = limited_rig(0, COMMANDS);
+    test_fleet_limit(0, COMMANDS);
     claimer all[WORKERS];
     pthread_t ids[WORKERS];
     atomic_bool stop = false;
     atomic_long claimed = 0;
     for (int i = 0; i < WORKERS; i++) {
-        all[i] = (claimer){ .conninfo = r.conninfo, .stop = &stop, .claimed = &claimed };
+        all[i] = (claimer){ .conninfo = bus.conninfo, .stop = &stop, .claimed = &claimed };
         cr_assert_eq(pthread_create(&ids[i], NULL, claim_and_give_back, &all[i]), 0);
     }
-    test_await(r.sql, "SELECT count(*) >= 16 FROM commandbus.command_metadata "
-                      "WHERE status = 'IN_PROGRESS'");
+    wait_until(bus.conn, "SELECT count(*) >= 16 FROM commandbus.command_metadata "
+                         "WHERE status = 'IN_PROGRESS'");
 
     for (int round = 0; round < ROUNDS; round++) {
         long before = claimed;
-        set_limit(&r, 3 + round % 2 * 2);
-        watch_limit(&r, 3 + round % 2 * 2);
-        set_limit(&r, round % 3 == 0 ? 0 : 20);
+        test_fleet_limit(3 + round % 2 * 2, 0);
+        watch_limit(3 + round % 2 * 2);
+        test_fleet_limit(round % 3 == 0 ? 0 : 20, 0);
         for (double end = test_clock() + patience_seconds;
              claimed < before + 20 && test_clock() < end;)
-            free(test_value(r.sql, "SELECT 1", NULL));
+            free(test_value(bus.conn, "SELECT 1", NULL));
         cr_expect_geq(claimed, before + 20, "nobody claims any more");
     }
     stop = true;
@@ -376,7 +352,6 @@ Test(fleet_limit_set, holds_from_its_commit_on_while_eight_connections_claim) /*
     for (int i = 0; i < WORKERS; i++)
         cr_expect_eq(all[i].error.code, CB_OK, "%s %s", all[i].error.sqlstate,
                      all[i].error.message);
-    set_limit(&r, 3);
-    cr_expect_eq(leased(&r), 0);
-    rig_close(&r);
+    test_fleet_limit(3, 0);
+    cr_expect_eq(leased(), 0);
 }

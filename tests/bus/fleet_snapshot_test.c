@@ -1,6 +1,7 @@
 /* A snapshot that somebody holds keeps every dead row: a place costs what it did when there were none. */
 #include "claims.h"
-#include "fleet.h"
+
+TestSuite(fleet_snapshot, .init = bus_open, .fini = bus_close);
 
 /* How many of our rows and index entries a statement looks at, including dead ones. */
 static const char looks_function[] =
@@ -12,7 +13,7 @@ static const char looks_function[] =
     "BEGIN EXECUTE statement; RETURN public.looked() - before; END $$";
 
 /* Commands are sent, claimed, renewed and settled one by one, while somebody sleeps. */
-static void take_turns(rig *r, int n)
+static void take_turns(int n)
 {
     static const char *const queues[] = { "fx__commands" };
     OWNED(cb_receiver) receiver = NULL;
@@ -21,15 +22,15 @@ static void take_turns(rig *r, int n)
     cr_assert(cb_receiver_open("fx", &(cb_receive_options){ .worker = "w" }, &receiver, &e));
     for (int i = 0; i < n; i++) {
         OWNED(cb_claim) claim = NULL;
-        test_send_one(r->db, .command_type = "Test");
-        cr_assert(cb_receive(r->db, receiver, 1, &claim, &e), "%s", e.message);
+        test_send_one(bus.db, .command_type = "Test");
+        cr_assert(cb_receive(bus.db, receiver, 1, &claim, &e), "%s", e.message);
         cr_assert_eq(cb_claim_count(claim), 1);
-        cr_assert_eq(test_extend_one(r->db, "w", test_lease(cb_claim_at(claim, 0)), 30),
+        cr_assert_eq(test_extend_one(bus.db, "w", test_lease(cb_claim_at(claim, 0)), 30),
                      CB_LEASE_EXTENDED);
-        cr_assert(cb_sleep_announce(r->db, "idle", queues, 1, 1, &e), "%s", e.message);
+        cr_assert(cb_sleep_announce(bus.db, "idle", queues, 1, 1, &e), "%s", e.message);
         expect_verdict(
             CB_SETTLED,
-            test_settle_one(r->db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
+            test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_SUCCESS)));
     }
 }
 
@@ -54,11 +55,11 @@ static const char *const calls[CALLS] = {
 };
 
 /* Ends with the command settled that it sent. */
-static void measure(rig *r, long looks[CALLS])
+static void measure(long looks[CALLS])
 {
-    test_exec(r->sql, "DISCARD PLANS");
+    test_exec(bus.conn, "DISCARD PLANS");
     for (int i = 0; i < CALLS; i++)
-        looks[i] = test_number(r->sql, calls[i], NULL);
+        looks[i] = test_number(bus.conn, calls[i], NULL);
 }
 
 /* The planner must not be led astray by what it knows of small tables: autovacuum may come by at any time. */
@@ -71,20 +72,20 @@ static const char *const statistics[] = {
 
 Test(fleet_snapshot, held_by_somebody_makes_no_place_more_expensive) /* BUS.19, section 8.7 */
 {
-    rig r = limited_rig(6, 0);
-    PGconn *holder = test_pq_open(r.conninfo);
+    test_fleet_limit(6, 0);
+    PGconn *holder = test_pq_open(bus.conninfo);
     long few[CALLS];
-    test_exec(r.sql, looks_function);
+    test_exec(bus.conn, looks_function);
     test_exec(holder, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class");
 
-    take_turns(&r, 30);
-    measure(&r, few);
-    take_turns(&r, 800);
+    take_turns(30);
+    measure(few);
+    take_turns(800);
 
     for (size_t s = 0; s < CB_COUNT(statistics); s++) {
         long many[CALLS];
-        test_exec(r.sql, statistics[s]);
-        measure(&r, many);
+        test_exec(bus.conn, statistics[s]);
+        measure(many);
         for (int i = 0; i < CALLS; i++) {
             cr_expect_leq(many[i], 2 * few[i] + 20, "%ld rows, and %ld after 30 turns (%s): %s",
                           many[i], few[i], statistics[s], calls[i]);
@@ -93,5 +94,4 @@ Test(fleet_snapshot, held_by_somebody_makes_no_place_more_expensive) /* BUS.19, 
         }
     }
     PQfinish(holder);
-    rig_close(&r);
 }

@@ -129,17 +129,17 @@ static bool list_batches(cb_db *db, cb_rows **ret, cb_error *e)
     return cb_batch_list(db, "fx", "pending", 10, 0, ret, e);
 }
 
-static bool check_schema(cb_db *db, cb_rows **ret, cb_error *e)
+static bool schema_is_fine(cb_db *db, cb_rows **ret, cb_error *e)
 {
     (void)ret;
     return cb_db_check_schema(db, e);
 }
 
-static look *const looks[] = { cb_queue_list, cb_doctor, list_commands, show_command, show_trail,
-                               list_tsq,      count_tsq, list_batches,  check_schema };
+static look *const looks[] = { cb_queue_list, cb_doctor, list_commands, show_command,  show_trail,
+                               list_tsq,      count_tsq, list_batches,  schema_is_fine };
 
 /* Something to look at, and the path that is looked from. Returns what waits for a decision. */
-static cb_uuid prepare(PGconn *conn, const char *path)
+static cb_uuid prepare_path(PGconn *conn, const char *path)
 {
     cb_error e = { 0 };
     const cb_send member = { .command_type = "Test" };
@@ -156,7 +156,7 @@ static cb_uuid prepare(PGconn *conn, const char *path)
 }
 
 /* What an administrator does besides looking. */
-static void decide(PGconn *conn, const cb_uuid *stuck)
+static void decide_in_path(PGconn *conn, const cb_uuid *stuck)
 {
     OWNED(cb_db) db = NULL;
     cb_error e = { 0 };
@@ -185,9 +185,9 @@ static void expect_blind_to_traps(const char *path)
 {
     login l = open_planter();
     PGconn *admin = test_pq_open(bus.conninfo);
-    cb_uuid stuck = prepare(admin, path);
+    cb_uuid stuck = prepare_path(admin, path);
 
-    decide(admin, &stuck);
+    decide_in_path(admin, &stuck);
     expect_untouched(admin, path);
     test_exec(admin, "BEGIN");
     expect_untouched(admin, path);

@@ -33,7 +33,7 @@ static char *exploding_string(void)
     return repeated("{\"a\":\"", "\\u0001", 500000, "\"}");
 }
 
-static void expect_refused(bool fine, const cb_error *e, const char *what)
+static void expect_too_large(bool fine, const cb_error *e, const char *what)
 {
     cr_expect_not(fine, "%s was taken", what);
     cr_expect_eq(e->code, CB_PAYLOAD_TOO_LARGE, "%s: %s %s", what, cb_code_name(e->code),
@@ -49,9 +49,9 @@ static void expect_never_sent(const char *data)
     const cb_batch_options batch = { .domain = "fx" };
     test_send(bus.db, 3, NULL);
 
-    expect_refused(cb_send_command(bus.db, &commands[1], NULL, &e), &e, "send");
-    expect_refused(cb_send_many(bus.db, commands, 2, NULL, NULL, NULL, &e), &e, "send_many");
-    expect_refused(cb_batch_create(bus.db, &batch, commands, 2, NULL, &e), &e, "create_batch");
+    expect_too_large(cb_send_command(bus.db, &commands[1], NULL, &e), &e, "send");
+    expect_too_large(cb_send_many(bus.db, commands, 2, NULL, NULL, NULL, &e), &e, "send_many");
+    expect_too_large(cb_batch_create(bus.db, &batch, commands, 2, NULL, &e), &e, "create_batch");
 
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 100, 30);
     cr_expect_eq(cb_claim_count(claim), 3, "%zu were claimed", cb_claim_count(claim));
@@ -94,7 +94,7 @@ Test(hostile_payload, a_result_whose_text_explodes_is_refused_alone) /* WRK.14 *
         items[i] = test_outcome(cb_claim_at(claim, i), CB_SUCCESS);
     items[CULPRIT].result = result;
 
-    expect_refused(cb_settle(bus.db, "w", items, N, &e), &e, "settle");
+    expect_too_large(cb_settle(bus.db, "w", items, N, &e), &e, "settle");
     cr_assert(cb_settle_each(bus.db, "w", items, N, &refused, &e), "%s", e.message);
 
     cr_expect_eq(refused, 1);
@@ -121,8 +121,8 @@ Test(hostile_payload, an_operator_cannot_complete_with_a_result_whose_text_explo
         .domain = "fx", .command_id = id.text, .operator_name = "ann", .result = result
     };
 
-    expect_refused(cb_tsq_complete(bus.db, &action, &e), &e, "tsq_complete");
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ", id);
+    expect_too_large(cb_tsq_complete(bus.db, &action, &e), &e, "tsq_complete");
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", id);
 
     action.result = "{\"by\": \"hand\"}";
     cr_expect(cb_tsq_complete(bus.db, &action, &e), "%s", e.message);

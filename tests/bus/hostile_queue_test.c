@@ -6,7 +6,7 @@
 
 TestSuite(hostile_queue, .init = bus_open, .fini = bus_close);
 
-static void expect_doctor(const char *check, const char *status)
+static void expect_doctor_status(const char *check, const char *status)
 {
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
@@ -50,8 +50,8 @@ Test(hostile_queue, a_message_put_back_from_the_archive_is_archived_again_and_ot
     cr_expect_eq(cb_claim_poisoned(claim), 1);
     cr_assert_eq(cb_claim_count(claim), 1);
     cr_expect_str_eq(cb_claim_at(claim, 0)->command_id.text, other.text);
-    expect_trail(bus.conn, "SENT RECEIVED MOVED_TO_TSQ POISON_ARCHIVED", id);
-    expect_messages(bus.conn, "0 queued, 1 archived, 1 replied", id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ POISON_ARCHIVED", id);
+    expect_messages("0 queued, 1 archived, 1 replied", id);
     const cb_tsq_action again = { .domain = "fx", .command_id = id.text, .operator_name = "ann" };
     cr_assert(cb_tsq_retry(bus.db, &again, &e), "%s", e.message);
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
@@ -69,7 +69,7 @@ Test(hostile_queue, an_outcome_finds_its_message_in_the_archive_already_and_sett
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_PERMANENT)));
 
-    expect_messages(bus.conn, "0 queued, 1 archived, 0 replied", id);
+    expect_messages("0 queued, 1 archived, 0 replied", id);
 }
 
 /* section 8.7 */
@@ -78,19 +78,19 @@ Test(hostile_queue, an_emptied_queue_is_restored_once_and_uncharged)
     test_send(bus.db, 5, NULL);
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 2, 60);
     cr_assert_eq(cb_claim_count(claim), 2);
-    expect_doctor("lost messages", "ok");
+    expect_doctor_status("lost messages", "ok");
     test_exec(bus.conn, "SELECT pgmq.purge_queue('fx__commands')");
-    expect_doctor("lost messages", "fail");
+    expect_doctor_status("lost messages", "fail");
     expect_value(bus.conn, "fx 5",
                  "SELECT domain || ' ' || commands FROM commandbus.lost_messages()");
 
     expect_verdict(CB_SETTLED,
                    test_settle_one(bus.db, "w", test_outcome(cb_claim_at(claim, 0), CB_TRANSIENT)));
-    expect_messages(bus.conn, "1 queued, 0 archived, 0 replied", cb_claim_at(claim, 0)->command_id);
+    expect_messages("1 queued, 0 archived, 0 replied", cb_claim_at(claim, 0)->command_id);
     cr_expect_eq(restore("fx"), 4);
     cr_expect_eq(restore("fx"), 0);
 
-    expect_doctor("lost messages", "ok");
+    expect_doctor_status("lost messages", "ok");
     expect_value(bus.conn, "0 0 0 1 1",
                  "SELECT string_agg(attempts::text, ' ' ORDER BY attempts) "
                  "FROM commandbus.command_metadata");
@@ -196,11 +196,11 @@ Test(hostile_queue, a_dropped_queue_stops_no_other_domain_and_comes_again) /* se
         expect_verdict(CB_SETTLED, items[i].verdict);
     }
     cr_expect_eq(cb_rows_count(queues), 6);
-    expect_doctor("queue risk__commands", "fail");
-    expect_doctor("queue fx__commands", "ok");
+    expect_doctor_status("queue risk__commands", "fail");
+    expect_doctor_status("queue fx__commands", "ok");
 
     cr_assert(cb_domain_register(bus.db, "risk", NULL, &e), "%s", e.message);
-    expect_doctor("lost messages", "fail");
+    expect_doctor_status("lost messages", "fail");
     cr_expect_eq(restore("risk"), 1);
     expect_value(bus.conn, "t", "SELECT msg_id > 1001 FROM pgmq.q_risk__commands");
     expect_value(bus.conn, "2", "SELECT attempt FROM commandbus.receive('risk', 'w', 10)");
@@ -216,9 +216,9 @@ Test(hostile_queue, a_queue_made_again_by_somebody_else_does_not_blind_doctor)
     test_exec(bus.conn, "DROP TABLE pgmq.q_risk__commands");
     test_exec(bus.conn, "SELECT pgmq.create('risk__commands')");
 
-    expect_doctor("queue risk__commands", "fail");
-    expect_doctor("troubleshooting queue", "warn");
-    expect_doctor("lost messages", "ok");
+    expect_doctor_status("queue risk__commands", "fail");
+    expect_doctor_status("troubleshooting queue", "warn");
+    expect_doctor_status("lost messages", "ok");
 }
 
 /* section 8.7 */
@@ -231,10 +231,10 @@ Test(hostile_queue, a_reply_queue_made_again_by_somebody_else_does_not_stop_a_se
 
     expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-    expect_trail(bus.conn, "SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", id);
-    expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
-    expect_doctor("undeliverable replies", "warn");
-    expect_doctor("queue payments__replies", "fail");
+    expect_trail("SENT RECEIVED COMPLETED REPLY_UNDELIVERABLE", id);
+    expect_messages("0 queued, 0 archived, 0 replied", id);
+    expect_doctor_status("undeliverable replies", "warn");
+    expect_doctor_status("queue payments__replies", "fail");
 }
 
 /* ---- what somebody who may write into a queue can put there ---- */
@@ -276,7 +276,7 @@ Test(hostile_queue, a_message_with_any_values_is_claimed_and_released_and_settle
 
         expect_verdict(CB_SETTLED, test_run_one(bus.db, "w", CB_SUCCESS));
 
-        expect_messages(bus.conn, "0 queued, 0 archived, 0 replied", id);
+        expect_messages("0 queued, 0 archived, 0 replied", id);
     }
 }
 
@@ -334,7 +334,7 @@ Test(hostile_queue, a_message_hidden_for_ever_is_named_and_revealed)
     }
     test_send_one(bus.db, .domain = "fx");
     deface("fx__commands", never[0]);
-    expect_doctor("hidden messages", "warn");
+    expect_doctor_status("hidden messages", "warn");
 }
 
 /* DESIGN 8.1: what a sender may ask for is not a mistake. */

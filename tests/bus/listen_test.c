@@ -3,6 +3,8 @@
 #include "parallel.h"
 #include "proxy.h"
 
+TestSuite(listener, .init = bus_open, .fini = bus_close);
+
 static const char *const queues[] = { "fx__commands", "risk__commands", "payments__replies" };
 enum {
     QUEUES = 3,
@@ -10,27 +12,25 @@ enum {
 };
 
 typedef struct {
-    rig base;
     cb_listener *listener;
     bool woken[QUEUES];
     bool any;
     cb_error e;
-} listen_rig;
+} listening;
 
-static void listen_open(listen_rig *r)
+static void listen_open(listening *r)
 {
-    *r = (listen_rig){ .base = rig_open() };
-    cr_assert(cb_listener_open(r->base.conninfo, queues, QUEUES, &r->listener, &r->e), "%s",
+    *r = (listening){ 0 };
+    cr_assert(cb_listener_open(bus.conninfo, queues, QUEUES, &r->listener, &r->e), "%s",
               r->e.message);
 }
 
-static void listen_close(listen_rig *r)
+static void listen_close(listening *r)
 {
     cb_listener_free(r->listener);
-    rig_close(&r->base);
 }
 
-static void wait_for(listen_rig *r, int timeout_ms)
+static void wait_for(listening *r, int timeout_ms)
 {
     memset(r->woken, true, sizeof r->woken);
     cr_assert(cb_listener_wait(r->listener, timeout_ms, r->woken, &r->any, &r->e), "%s",
@@ -42,19 +42,18 @@ static void wait_for(listen_rig *r, int timeout_ms)
                   (r)->any == (fx || risk || replies),                                          \
               "woken: %d %d %d, any %d", (r)->woken[0], (r)->woken[1], (r)->woken[2], (r)->any)
 
-static void announce(listen_rig *r, double seconds)
+static void announce(listening *r, double seconds)
 {
-    cr_assert(cb_sleep_announce(r->base.db, "w", queues, QUEUES, seconds, &r->e), "%s",
-              r->e.message);
+    cr_assert(cb_sleep_announce(bus.db, "w", queues, QUEUES, seconds, &r->e), "%s", r->e.message);
 }
 
 Test(listener, hears_a_send_to_a_queue_that_somebody_sleeps_on) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     listen_open(&r);
     announce(&r, 60);
 
-    test_send_one(r.base.db, .domain = "risk");
+    test_send_one(bus.db, .domain = "risk");
     wait_for(&r, LONG_MS);
 
     expect_woken(&r, false, true, false);
@@ -65,11 +64,11 @@ Test(listener, hears_a_send_to_a_queue_that_somebody_sleeps_on) /* DESIGN 2: wak
 
 Test(listener, is_not_told_of_a_send_when_nobody_sleeps) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     bool heard = false;
     listen_open(&r);
 
-    test_send_one(r.base.db, .domain = "fx");
+    test_send_one(bus.db, .domain = "fx");
 
     /* The probe is notified after the send: had there been anything, it would have come before. */
     cr_assert(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e), "%s", r.e.message);
@@ -81,14 +80,14 @@ Test(listener, is_not_told_of_a_send_when_nobody_sleeps) /* DESIGN 2: wake-up */
 
 Test(listener, hears_a_reply) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     listen_open(&r);
     announce(&r, 60);
-    test_send_one(r.base.db, .domain = "fx", .reply_to = "payments__replies");
+    test_send_one(bus.db, .domain = "fx", .reply_to = "payments__replies");
     wait_for(&r, LONG_MS);
     expect_woken(&r, true, false, false);
 
-    test_run_one(r.base.db, "w", CB_SUCCESS);
+    test_run_one(bus.db, "w", CB_SUCCESS);
     wait_for(&r, LONG_MS);
 
     expect_woken(&r, false, false, true);
@@ -97,7 +96,7 @@ Test(listener, hears_a_reply) /* DESIGN 2: wake-up */
 
 Test(listener, proves_that_it_hears_as_often_as_it_is_asked) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     listen_open(&r);
 
     for (int i = 0; i < 20; i++) {
@@ -113,14 +112,14 @@ Test(listener, proves_that_it_hears_as_often_as_it_is_asked) /* DESIGN 2: wake-u
 
 Test(listener, says_so_when_it_does_not_hear) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     bool heard = true;
     listen_open(&r);
     /* Like a pooler in transaction mode: every statement succeeds and no notification arrives. */
-    test_exec(r.base.sql, "SET allow_system_table_mods = on;"
-                          "ALTER FUNCTION pg_catalog.pg_notify RENAME TO pg_notify_really;"
-                          "CREATE FUNCTION pg_catalog.pg_notify(text, text) RETURNS void "
-                          "LANGUAGE sql AS 'SELECT'");
+    test_exec(bus.conn, "SET allow_system_table_mods = on;"
+                        "ALTER FUNCTION pg_catalog.pg_notify RENAME TO pg_notify_really;"
+                        "CREATE FUNCTION pg_catalog.pg_notify(text, text) RETURNS void "
+                        "LANGUAGE sql AS 'SELECT'");
 
     cr_assert(cb_listener_prove(r.listener, 50, &heard, &r.e), "%s", r.e.message);
 
@@ -132,12 +131,12 @@ Test(listener, says_so_when_it_does_not_hear) /* DESIGN 2: wake-up */
 
 Test(listener, keeps_what_it_hears_while_it_proves_itself) /* DESIGN 2: wake-up */
 {
-    listen_rig r;
+    listening r;
     bool heard = false;
     listen_open(&r);
     announce(&r, 60);
 
-    test_send_one(r.base.db, .domain = "fx");
+    test_send_one(bus.db, .domain = "fx");
     cr_assert(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e), "%s", r.e.message);
     wait_for(&r, 0);
 
@@ -148,7 +147,7 @@ Test(listener, keeps_what_it_hears_while_it_proves_itself) /* DESIGN 2: wake-up 
 
 Test(listener, gives_up_when_the_time_is_over)
 {
-    listen_rig r;
+    listening r;
     listen_open(&r);
     double before = test_clock();
 
@@ -161,7 +160,7 @@ Test(listener, gives_up_when_the_time_is_over)
 
 static void wait_or_wake(size_t i, void *arg)
 {
-    listen_rig *r = arg;
+    listening *r = arg;
 
     if (i == 0)
         r->any = !cb_listener_wait(r->listener, -1, r->woken, &r->any, &r->e) || r->any;
@@ -171,7 +170,7 @@ static void wait_or_wake(size_t i, void *arg)
 
 Test(listener, is_woken_by_another_thread) /* WRK.11 */
 {
-    listen_rig r;
+    listening r;
     listen_open(&r);
 
     for (int i = 0; i < 50; i++) {
@@ -190,11 +189,11 @@ Test(listener, is_woken_by_another_thread) /* WRK.11 */
 
 Test(listener, reports_that_its_connection_is_lost) /* WRK.10 */
 {
-    listen_rig r;
+    listening r;
     bool heard = true;
     listen_open(&r);
-    test_exec(r.base.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                          "WHERE query LIKE 'LISTEN%' AND datname = current_database()");
+    test_exec(bus.conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE query LIKE 'LISTEN%' AND datname = current_database()");
 
     cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.woken, &r.any, &r.e));
 
@@ -209,8 +208,7 @@ Test(listener, reports_that_its_connection_is_lost) /* WRK.10 */
 
 Test(listener, reports_that_its_connection_was_lost_while_it_proved_itself) /* WRK.10 */
 {
-    rig base = rig_open();
-    test_proxy *proxy = test_proxy_start(base.conninfo);
+    test_proxy *proxy = test_proxy_start(bus.conninfo);
     OWNED(cb_listener) l = NULL;
     cb_error e = { 0 };
     bool heard = true;
@@ -224,12 +222,10 @@ Test(listener, reports_that_its_connection_was_lost_while_it_proved_itself) /* W
     cr_expect_not(heard);
     cb_listener_free(cb_listener_take(&l));
     test_proxy_stop(proxy);
-    rig_close(&base);
 }
 
 Test(listener, refuses_what_is_not_a_queue)
 {
-    rig base = rig_open();
     const char *const bad[] = { "",
                                 "Fx",
                                 "a;DROP TABLE t",
@@ -242,12 +238,11 @@ Test(listener, refuses_what_is_not_a_queue)
 
     for (size_t i = 0; i < CB_COUNT(bad); i++) {
         cb_error e = { 0 };
-        cr_expect_not(cb_listener_open(base.conninfo, &bad[i], 1, &l, &e));
+        cr_expect_not(cb_listener_open(bus.conninfo, &bad[i], 1, &l, &e));
         cr_expect_eq(e.code, CB_INVALID_NAME, "%s", e.message);
     }
 
     cr_expect_null(l);
-    rig_close(&base);
 }
 
 Test(listener, fails_to_open_as_a_connection_does)

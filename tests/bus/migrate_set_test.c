@@ -33,7 +33,7 @@ static void close_with_folder(void)
     bus_close();
 }
 
-static void write_file(const char *name, const char *sql)
+static void write_migration(const char *name, const char *sql)
 {
     char path[512];
 
@@ -51,10 +51,10 @@ Test(handler_set, is_applied_in_the_order_of_its_numbers_and_only_once)
 {
     cb_error e = { 0 };
     cb_migrate_report first, second;
-    write_file("010_rows.sql", "INSERT INTO ledger.entry VALUES (1);");
-    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
-    write_file("README.md", "not SQL, not looked at");
+    write_migration("010_rows.sql", "INSERT INTO ledger.entry VALUES (1);");
+    write_migration("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("README.md", "not SQL, not looked at");
 
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, &first, &e), e);
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, &second, &e), e);
@@ -74,10 +74,10 @@ Test(handler_set, gets_only_the_files_that_are_new)
 {
     cb_error e = { 0 };
     cb_migrate_report report;
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
-    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    write_migration("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, &report, &e), e);
 
     cr_assert_eq(report.found, 1);
@@ -90,7 +90,7 @@ Test(handler_set, may_come_to_a_database_that_was_restored)
 {
     cb_error e = { 0 };
     cb_migrate_report report;
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
     test_exec(bus.conn, "DO $$ BEGIN EXECUTE format('REVOKE ALL ON DATABASE %I FROM "
                         "commandbus_owner', current_database()); END $$");
 
@@ -104,7 +104,7 @@ Test(handler_set, has_versions_of_its_own_beside_other_sets)
 {
     cb_error e = { 0 };
     cb_migrate_report report;
-    write_file("001_nothing.sql", "SELECT 1;");
+    write_migration("001_nothing.sql", "SELECT 1;");
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
     expect_ok(cb_migrate_set(bus.db, "reporting", folder, &report, &e), e);
@@ -117,11 +117,11 @@ Test(handler_set, has_versions_of_its_own_beside_other_sets)
 Test(handler_set, whose_file_was_changed_after_it_was_applied_is_refused_by_its_name)
 {
     cb_error e = { 0 };
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
-    write_file("001_schema.sql", "CREATE SCHEMA ledger; -- ü");
-    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger; -- ü");
+    write_migration("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
     expect_error(CB_SCHEMA, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
     cr_expect(strstr(e.message, "001_schema.sql") && strstr(e.message, "ledger"), "%s", e.message);
@@ -133,7 +133,7 @@ Test(handler_set, whose_file_was_changed_after_it_was_applied_is_refused_by_its_
 Test(handler_set, keeps_the_sha256_of_its_file)
 {
     cb_error e = { 0 };
-    write_file("001_nothing.sql", "SELECT 1;");
+    write_migration("001_nothing.sql", "SELECT 1;");
 
     expect_ok(cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
@@ -148,7 +148,7 @@ typedef struct {
     cb_migrate_report report;
 } client;
 
-static void migrate_one(size_t i, void *arg)
+static void migrate_one_set(size_t i, void *arg)
 {
     client *c = (client *)arg + i;
 
@@ -160,12 +160,12 @@ Test(handler_set, from_eight_clients_at_once_is_applied_once)
 {
     client clients[8] = { 0 };
     int applied = 0;
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
-    write_file("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("002_tables.sql", "CREATE TABLE ledger.entry (id integer);");
     for (int i = 0; i < 8; i++)
         clients[i].db = test_bus_open(bus.conninfo);
 
-    parallel_run(8, migrate_one, clients);
+    parallel_run(8, migrate_one_set, clients);
 
     for (int i = 0; i < 8; i++) {
         expect_ok(clients[i].fine, clients[i].e);
@@ -179,8 +179,8 @@ Test(handler_set, from_eight_clients_at_once_is_applied_once)
 Test(handler_set, with_broken_sql_leaves_nothing_of_its_earlier_files_either)
 {
     cb_error e = { 0 };
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
-    write_file("002_broken.sql", "CREATE TABEL ledger.entry (id integer);");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("002_broken.sql", "CREATE TABEL ledger.entry (id integer);");
     char *before = bus_contents();
 
     cr_assert_not(cb_migrate_set(bus.db, "ledger", folder, NULL, &e));
@@ -195,7 +195,7 @@ Test(handler_set, with_broken_sql_leaves_nothing_of_its_earlier_files_either)
 Test(handler_set, cannot_do_what_the_owner_of_the_schema_may_not)
 {
     cb_error e = { 0 };
-    write_file("001_greedy.sql", "CREATE ROLE test_greedy SUPERUSER;");
+    write_migration("001_greedy.sql", "CREATE ROLE test_greedy SUPERUSER;");
     char *before = bus_contents();
 
     expect_error(CB_DENIED, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
@@ -214,7 +214,7 @@ Test(handler_set, whose_files_are_not_numbered_is_refused)
     char path[512];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        write_file(names[i], "CREATE SCHEMA ledger;");
+        write_migration(names[i], "CREATE SCHEMA ledger;");
 
         expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
@@ -229,8 +229,8 @@ Test(handler_set, whose_files_are_not_numbered_is_refused)
 Test(handler_set, with_the_same_number_twice_is_refused)
 {
     cb_error e = { 0 };
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
-    write_file("0001_other.sql", "CREATE SCHEMA ledger2;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("0001_other.sql", "CREATE SCHEMA ledger2;");
 
     expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
 
@@ -247,7 +247,7 @@ Test(handler_set, needs_a_folder_with_files_and_a_name_of_its_own)
     expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);
     expect_error(CB_MISUSE, cb_migrate_set(bus.db, "ledger", "/nowhere", NULL, &e), e);
 
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         expect_error(CB_INVALID_NAME, cb_migrate_set(bus.db, names[i], folder, NULL, &e), e);
     expect_value(bus.conn, "", "SELECT to_regnamespace('ledger')::text");
@@ -257,7 +257,7 @@ Test(handler_set, needs_a_folder_with_files_and_a_name_of_its_own)
 Test(handler_set, needs_the_bus_first)
 {
     cb_error e = { 0 };
-    write_file("001_schema.sql", "CREATE SCHEMA ledger;");
+    write_migration("001_schema.sql", "CREATE SCHEMA ledger;");
     test_exec(bus.conn, "DROP SCHEMA commandbus CASCADE");
 
     expect_error(CB_SCHEMA, cb_migrate_set(bus.db, "ledger", folder, NULL, &e), e);

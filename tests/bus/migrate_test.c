@@ -344,7 +344,7 @@ static char *file_name(const char *version)
 }
 
 /* Refused by everybody who asks, and nothing is changed by it. *e is the last refusal. */
-static void expect_refused(cb_error *e)
+static void expect_migration_refused(cb_error *e)
 {
     char *before = bus_contents();
 
@@ -377,7 +377,7 @@ Test(schema, that_was_made_of_another_file_is_refused_by_its_name)
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
                         "WHERE component = 'commandbus' AND version = 2");
 
-    expect_refused(&e);
+    expect_migration_refused(&e);
 
     cr_expect(strstr(e.message, file), "%s", e.message);
     cr_expect(strstr(e.message, "another build"), "%s", e.message);
@@ -393,7 +393,7 @@ Test(schema, that_was_made_of_several_other_files_names_the_first_and_doctor_all
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64) "
                         "WHERE component = 'commandbus' AND version IN (1, 2)");
 
-    expect_refused(&e);
+    expect_migration_refused(&e);
 
     cr_expect(strstr(e.message, first) && strstr(e.message, "1 more file differs"), "%s",
               e.message);
@@ -411,7 +411,7 @@ Test(schema, that_was_made_when_the_files_had_other_numbers_names_both)
     test_exec(bus.conn, "UPDATE commandbus.schema_version SET checksum = repeat('0', 64), "
                         "name = 'claim' WHERE component = 'commandbus' AND version = 2");
 
-    expect_refused(&e);
+    expect_migration_refused(&e);
 
     cr_expect(strstr(e.message, file) && strstr(e.message, "002_claim.sql"), "%s", e.message);
     free(file);
@@ -423,7 +423,7 @@ Test(schema, of_a_build_that_kept_no_checksums_is_refused_and_says_so)
     cb_error e = { 0 };
     test_exec(bus.conn, "ALTER TABLE commandbus.schema_version DROP COLUMN checksum");
 
-    expect_refused(&e);
+    expect_migration_refused(&e);
 
     cr_expect(strstr(e.message, "keeps no checksums"), "%s", e.message);
     cr_expect_geq(doctor_names("keeps no checksums"), 1);
@@ -437,7 +437,7 @@ Test(schema, that_is_older_and_made_of_other_files_gets_nothing_on_top)
                         "(SELECT max(version) FROM commandbus.schema_version);"
                         "UPDATE commandbus.schema_version SET checksum = 'x' WHERE version = 1");
 
-    expect_refused(&e);
+    expect_migration_refused(&e);
 }
 
 /* BUS.11: what is kept is what sha256sum prints */

@@ -4,22 +4,14 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
+#include "bus.h"
 #include "database.h"
 #include "statements.h"
-
-static cb_db *open_server(void)
-{
-    cb_db *db = NULL;
-    cb_error e = { 0 };
-
-    cr_assert(cb_db_open(test_server_url(), &db, &e), "%s", e.message);
-    return db;
-}
 
 /* The only value of the statement's only row, compared as text. */
 static void assert_answer(const char *sql, const params *p, const char *expected)
 {
-    OWNED(cb_db) db = open_server();
+    OWNED(cb_db) db = test_bus_open(test_server_url());
     OWNED(PGresult) result = NULL;
     cb_error e = { 0 };
 

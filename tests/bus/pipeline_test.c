@@ -10,7 +10,7 @@
 static char *conninfo;
 static cb_db *db;
 
-static void set_up(void)
+static void open_items(void)
 {
     cb_error e = { 0 };
 
@@ -22,13 +22,13 @@ static void set_up(void)
                            &e));
 }
 
-static void tear_down(void)
+static void close_items(void)
 {
     cb_db_free(db);
     test_database_drop(conninfo);
 }
 
-TestSuite(pipeline, .init = set_up, .fini = tear_down);
+TestSuite(pipeline, .init = open_items, .fini = close_items);
 
 static void insert(pipeline_statement *s, int id)
 {
@@ -36,7 +36,7 @@ static void insert(pipeline_statement *s, int id)
     params_int(&s->p, id);
 }
 
-static int count_items(void)
+static int items_in_table(void)
 {
     OWNED(PGresult) result = NULL;
     cb_error e = { 0 };
@@ -58,7 +58,7 @@ Test(pipeline, every_statement_has_its_result)
     cr_assert_str_eq(PQgetvalue(s[0].result, 0, 0), "1");
     cr_assert_str_eq(PQgetvalue(s[1].result, 0, 0), "between");
     cr_assert_str_eq(PQgetvalue(s[2].result, 0, 0), "2");
-    cr_assert_eq(count_items(), 2);
+    cr_assert_eq(items_in_table(), 2);
     pipeline_done(s, 3);
 }
 
@@ -79,7 +79,7 @@ Test(pipeline, an_error_undoes_all_of_it_and_leaves_the_connection_usable)
     cr_assert_eq(e.code, CB_DATA);
     cr_assert_null(s[0].result);
     cr_assert_not(cb_db_is_lost(db));
-    cr_assert_eq(count_items(), 0);
+    cr_assert_eq(items_in_table(), 0);
 }
 
 Test(pipeline, an_error_of_the_commit_itself_is_seen)
@@ -92,7 +92,7 @@ Test(pipeline, an_error_of_the_commit_itself_is_seen)
     cr_assert_not(pipeline_run(db, DB_WRITES, s, 2, &e));
 
     cr_assert_str_eq(e.sqlstate, "23505");
-    cr_assert_eq(count_items(), 0);
+    cr_assert_eq(items_in_table(), 0);
 }
 
 Test(pipeline, inside_a_transaction_it_is_a_part_of_it)
@@ -105,10 +105,10 @@ Test(pipeline, inside_a_transaction_it_is_a_part_of_it)
     insert(&s[1], 2);
     cr_assert(pipeline_run(db, DB_WRITES, s, 2, &e), "%s", e.message);
     pipeline_done(s, 2);
-    cr_assert_eq(count_items(), 2);
+    cr_assert_eq(items_in_table(), 2);
     cr_assert(cb_db_rollback(db, &e));
 
-    cr_assert_eq(count_items(), 0);
+    cr_assert_eq(items_in_table(), 0);
 }
 
 Test(pipeline, a_flush_larger_than_every_buffer_goes_through_both_ways)
@@ -149,5 +149,5 @@ Test(pipeline, a_connection_that_dies_meanwhile_is_lost_and_can_be_reopened)
     cr_assert_eq(e.code, CB_LOST, "%s", e.message);
     cr_assert(cb_db_is_lost(db));
     cr_assert(cb_db_reconnect(db, &e), "%s", e.message);
-    cr_assert_eq(count_items(), 0);
+    cr_assert_eq(items_in_table(), 0);
 }

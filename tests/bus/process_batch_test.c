@@ -5,20 +5,14 @@
 #include "pay.h"
 #include "process_rows.h"
 
-static void open_with_pay(void)
-{
-    bus_open();
-    pay_register(bus.db);
-}
-
-TestSuite(process_batch, .init = open_with_pay, .fini = bus_close);
+TestSuite(process_batch, .init = pay_open, .fini = bus_close);
 
 enum {
     MOST = 8
 };
 
 /* A batch of n processes whose completion message goes to fx__replies. */
-static cb_uuid start(size_t n)
+static cb_uuid start_batch(size_t n)
 {
     static const char *const states[MOST] = { "{\"n\": 1}", "{\"n\": 2}", "{\"n\": 3}",
                                               "{\"n\": 4}", "{\"n\": 5}", "{\"n\": 6}",
@@ -37,7 +31,7 @@ static cb_uuid start(size_t n)
 }
 
 /* Claims n of them as "w", under the lease 1 of process_settle. */
-static void claim(int n, cb_uuid *ids)
+static void claim_members(int n, cb_uuid *ids)
 {
     cb_process_claim *claim = pay_claim(bus.db, "w", n, 60);
 
@@ -53,31 +47,11 @@ static void end_as(const cb_uuid *id, int settle_no, const char *status)
     char members[100];
 
     snprintf(members, sizeof members, "\"wake\":\"NEVER\",\"status\":\"%s\"", status);
-    expect_process_verdict(CB_SETTLED, process_settle(id, settle_no, members));
+    expect_verdict(CB_SETTLED, process_settle(id, settle_no, members));
 }
 
 /* status total/completed/failed/canceled, tsq/in progress/pending */
-static void expect_status(const cb_uuid *batch, const char *expected)
-{
-    expect_value(bus.conn, expected,
-                 "SELECT format('%s %s/%s/%s/%s, %s/%s/%s', status, total, completed, failed, "
-                 "canceled, in_troubleshooting, in_progress, pending) "
-                 "FROM commandbus.batch_status WHERE batch_id = $1::uuid",
-                 batch->text);
-}
-
-static void expect_completions(const cb_uuid *batch, int n)
-{
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'BATCH_COMPLETED' "
-                  "AND details ->> 'batch_id' = $1",
-                  batch->text);
-    expect_number(bus.conn, n,
-                  "SELECT count(*) FROM pgmq.q_fx__replies WHERE message ->> 'batch_id' = $1",
-                  batch->text);
-}
-
-static size_t close_all(void)
+static size_t close_batches(void)
 {
     cb_error e = { 0 };
     size_t closed = 99;
@@ -88,9 +62,9 @@ static size_t close_all(void)
 
 Test(process_batch, is_started_whole_and_left_to_the_workers) /* STP.3, BUS.5 */
 {
-    cb_uuid id = start(3);
+    cb_uuid id = start_batch(3);
 
-    expect_status(&id, "PENDING 3/0/0/0, 0/0/3");
+    expect_batch("PENDING 3/0/0/0, 0/0/3", id);
     expect_value(bus.conn, "payments PROCESS salaries {\"run\": 7} fx__replies",
                  "SELECT concat_ws(' ', domain, batch_type, name, custom_data, reply_to) "
                  "FROM commandbus.batch WHERE batch_id = $1::uuid",
@@ -108,30 +82,30 @@ Test(process_batch, is_started_whole_and_left_to_the_workers) /* STP.3, BUS.5 */
 
 Test(process_batch, is_taken_up_in_the_order_of_its_states) /* STP.3 */
 {
-    start(MOST);
+    start_batch(MOST);
 
     for (int i = 1; i <= MOST; i++) {
         cb_uuid id;
         char n[16];
-        claim(1, &id);
+        claim_members(1, &id);
         snprintf(n, sizeof n, "%d", i);
-        expect_process(&id, "state ->> 'n'", n);
+        expect_process(n, id, "state ->> 'n'");
     }
 }
 
 Test(process_batch, lives_from_pending_to_completed_with_one_message_at_the_end) /* BUS.5 */
 {
-    cb_uuid id = start(2), members[2];
+    cb_uuid id = start_batch(2), members[2];
 
-    claim(2, members);
-    expect_status(&id, "IN_PROGRESS 2/0/0/0, 0/2/0");
+    claim_members(2, members);
+    expect_batch("IN_PROGRESS 2/0/0/0, 0/2/0", id);
     end_as(&members[0], 0, "COMPLETED");
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/1/0");
-    expect_completions(&id, 0);
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/1/0", id);
+    expect_batch_told(0, id, "fx__replies");
     end_as(&members[1], 0, "COMPLETED");
 
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "fx__replies");
     expect_value(bus.conn, "t",
                  "SELECT message = jsonb_build_object('batch_id', $1::text, 'domain', 'payments', "
                  "'status', 'COMPLETED', 'total', 2, 'completed', 2, 'failed', 0, 'canceled', 0) "
@@ -145,17 +119,17 @@ Test(process_batch, lives_from_pending_to_completed_with_one_message_at_the_end)
 
 Test(process_batch, counts_what_was_undone_as_failed) /* BUS.5, STP.3 */
 {
-    cb_uuid id = start(4), members[4];
+    cb_uuid id = start_batch(4), members[4];
 
-    claim(4, members);
+    claim_members(4, members);
     end_as(&members[0], 0, "COMPENSATED");
     end_as(&members[1], 0, "FAILED");
     end_as(&members[2], 0, "CANCELED");
-    expect_status(&id, "IN_PROGRESS 4/0/2/1, 0/1/0");
+    expect_batch("IN_PROGRESS 4/0/2/1, 0/1/0", id);
     end_as(&members[3], 0, "COMPLETED");
 
-    expect_status(&id, "COMPLETED_WITH_FAILURES 4/1/2/1, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED_WITH_FAILURES 4/1/2/1, 0/0/0", id);
+    expect_batch_told(1, id, "fx__replies");
 }
 
 Test(process_batch, is_open_in_every_status_that_is_not_final) /* BUS.5 */
@@ -168,42 +142,42 @@ Test(process_batch, is_open_in_every_status_that_is_not_final) /* BUS.5 */
         { "COMPENSATING", "1/0/0/0, 0/1/0" },      { "WAITING_FOR_TSQ", "1/0/0/0, 1/0/0" },
         { "PENDING", "1/0/0/0, 0/0/1" },
     };
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     char expected[100], members[100];
 
-    claim(1, &member);
+    claim_members(1, &member);
     for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
         snprintf(members, sizeof members, "\"checkpoint\":true,\"status\":\"%s\"", open[i].status);
-        expect_process_verdict(CB_SETTLED, process_settle(&member, (int)i, members));
+        expect_verdict(CB_SETTLED, process_settle(&member, (int)i, members));
         snprintf(expected, sizeof expected, "IN_PROGRESS %s", open[i].shown);
-        expect_status(&id, expected);
-        cr_assert_eq(close_all(), 0, "closed with a member %s", open[i].status);
+        expect_batch(expected, id);
+        cr_assert_eq(close_batches(), 0, "closed with a member %s", open[i].status);
     }
-    expect_completions(&id, 0);
+    expect_batch_told(0, id, "fx__replies");
 }
 
 Test(process_batch, ends_with_the_decision_of_an_operator) /* BUS.5, STP.9 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     cb_error e = { 0 };
 
-    claim(1, &member);
+    claim_members(1, &member);
     end_as(&member, 0, "WAITING_FOR_TSQ");
-    expect_status(&id, "IN_PROGRESS 1/0/0/0, 1/0/0");
+    expect_batch("IN_PROGRESS 1/0/0/0, 1/0/0", id);
     expect_ok(cb_process_cancel(bus.db, member.text, "ann", "given up", false, &e), e);
-    expect_completions(&id, 0);
-    claim(1, NULL);
+    expect_batch_told(0, id, "fx__replies");
+    claim_members(1, NULL);
     test_exec(bus.conn,
               "UPDATE commandbus.process SET lease_no = 1"); /* what process_settle says */
     end_as(&member, 1, "CANCELED");
 
-    expect_status(&id, "COMPLETED_WITH_FAILURES 1/0/0/1, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED_WITH_FAILURES 1/0/0/1, 0/0/0", id);
+    expect_batch_told(1, id, "fx__replies");
 }
 
 Test(process_batch, can_be_added_to_until_it_is_closed) /* BUS.5 */
 {
-    cb_uuid id = start(1), members[4];
+    cb_uuid id = start_batch(1), members[4];
     char sql[200];
 
     pay_start_with(bus.db, .batch_id = id.text);
@@ -211,55 +185,55 @@ Test(process_batch, can_be_added_to_until_it_is_closed) /* BUS.5 */
              "SELECT count(*) FROM commandbus.start_processes('Pay', '[{}, {}]', batch_id => '%s')",
              id.text);
     expect_number(bus.conn, 2, sql);
-    claim(4, members);
-    expect_status(&id, "IN_PROGRESS 4/0/0/0, 0/4/0");
+    claim_members(4, members);
+    expect_batch("IN_PROGRESS 4/0/0/0, 0/4/0", id);
     for (int i = 0; i < 4; i++)
         end_as(&members[i], 0, "COMPLETED");
 
-    expect_status(&id, "COMPLETED 4/4/0/0, 0/0/0");
+    expect_batch("COMPLETED 4/4/0/0, 0/0/0", id);
     expect_sqlstate(bus.conn, "CB005", sql);
-    expect_completions(&id, 1);
+    expect_batch_told(1, id, "fx__replies");
 }
 
 Test(process_batch, is_not_closed_while_somebody_adds_to_it) /* BUS.5, DESIGN 3 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     PGconn *adder = test_pq_open(bus.conninfo);
 
-    claim(1, &member);
+    claim_members(1, &member);
     test_exec(adder, "BEGIN");
     char *added = test_value(
         adder, "SELECT commandbus.start_process('Pay', '{}', batch_id => $1::uuid)", id.text, NULL);
     end_as(&member, 0, "COMPLETED"); /* the adder is not waited for */
-    cr_assert_eq(close_all(), 0);
+    cr_assert_eq(close_batches(), 0);
     test_exec(adder, "COMMIT");
-    cr_assert_eq(close_all(), 0);
-    expect_status(&id, "IN_PROGRESS 2/1/0/0, 0/0/1");
-    claim(1, &member);
+    cr_assert_eq(close_batches(), 0);
+    expect_batch("IN_PROGRESS 2/1/0/0, 0/0/1", id);
+    claim_members(1, &member);
     cr_assert_str_eq(member.text, added);
     end_as(&member, 0, "COMPLETED");
 
-    expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "fx__replies");
     free(added);
     PQfinish(adder);
 }
 
 Test(process_batch, that_nobody_closed_is_closed_by_housekeeping_once) /* BUS.5 */
 {
-    cb_uuid id = start(1), member;
+    cb_uuid id = start_batch(1), member;
     char sql[400];
 
-    claim(1, &member);
+    claim_members(1, &member);
     snprintf(sql, sizeof sql, "SELECT batch_ids[1] FROM commandbus.settle_processes('w', '[%s]')",
              process_item(&member, 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\""));
     expect_value(bus.conn, id.text, sql); /* the worker dies before it closes */
-    expect_status(&id, "IN_PROGRESS 1/1/0/0, 0/0/0");
+    expect_batch("IN_PROGRESS 1/1/0/0, 0/0/0", id);
 
-    cr_assert_eq(close_all(), 1);
-    cr_assert_eq(close_all(), 0);
-    expect_status(&id, "COMPLETED 1/1/0/0, 0/0/0");
-    expect_completions(&id, 1);
+    cr_assert_eq(close_batches(), 1);
+    cr_assert_eq(close_batches(), 0);
+    expect_batch("COMPLETED 1/1/0/0, 0/0/0", id);
+    expect_batch_told(1, id, "fx__replies");
 }
 
 typedef struct {
@@ -268,7 +242,7 @@ typedef struct {
     cb_verdict verdicts[2];
 } race;
 
-static void settle_one(size_t i, void *arg)
+static void settle_item(size_t i, void *arg)
 {
     race *r = arg;
     cb_process_settlement one = { .item = r->items[i] };
@@ -283,19 +257,19 @@ Test(process_batch, whose_last_two_end_at_the_same_moment_completes_exactly_once
     race r = { .db = { test_bus_open(bus.conninfo), test_bus_open(bus.conninfo) } };
 
     for (int round = 0; round < 50; round++) {
-        cb_uuid id = start(2), members[2];
-        claim(2, members);
+        cb_uuid id = start_batch(2), members[2];
+        claim_members(2, members);
         for (int i = 0; i < 2; i++)
             r.items[i] =
                 process_item(&members[i], 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\"");
 
-        parallel_run(2, settle_one, &r);
+        parallel_run(2, settle_item, &r);
 
         for (int i = 0; i < 2; i++)
-            expect_process_verdict(CB_SETTLED, r.verdicts[i]);
-        cr_assert_eq(close_all(), 0, "round %d was left to housekeeping", round);
-        expect_status(&id, "COMPLETED 2/2/0/0, 0/0/0");
-        expect_completions(&id, 1);
+            expect_verdict(CB_SETTLED, r.verdicts[i]);
+        cr_assert_eq(close_batches(), 0, "round %d was left to housekeeping", round);
+        expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
+        expect_batch_told(1, id, "fx__replies");
     }
     for (int i = 0; i < 2; i++)
         cb_db_free(r.db[i]);
@@ -319,7 +293,7 @@ Test(process_batch, that_could_not_work_is_refused_and_nothing_is_created) /* BU
     };
     const char *const good[] = { "{}" }, *const bad[] = { "{}", "{\"n\"}" };
     cb_start_batch_options options = { .process_type = "Pay" };
-    cb_uuid taken = start(1);
+    cb_uuid taken = start_batch(1);
     char *before = bus_contents(), sql[200];
     cb_error e = { 0 };
 
@@ -389,7 +363,7 @@ Test(process_batch, of_thousands_is_started_whole_or_not_at_all)
 
     options.progress = NULL;
     expect_ok(cb_start_batch(bus.db, &options, states, MANY, &id, &e), e);
-    expect_status(&id, "PENDING 2500/0/0/0, 0/0/2500");
+    expect_batch("PENDING 2500/0/0/0, 0/0/2500", id);
     expect_number(bus.conn, MANY,
                   "SELECT count(*) FROM commandbus.process WHERE deadline_at = '2040-01-01'");
     free(states);
@@ -402,14 +376,14 @@ Test(process_batch, starts_or_not_with_the_callers_transaction) /* BUS.1 */
     cb_error e = { 0 };
 
     expect_ok(cb_db_begin(bus.db, &e), e);
-    cb_uuid id = start(3);
+    cb_uuid id = start_batch(3);
     expect_ok(cb_db_rollback(bus.db, &e), e);
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.process");
 
     expect_ok(cb_db_begin(bus.db, &e), e);
-    id = start(3);
+    id = start_batch(3);
     expect_ok(cb_db_commit(bus.db, &e), e);
-    expect_status(&id, "PENDING 3/0/0/0, 0/0/3");
+    expect_batch("PENDING 3/0/0/0, 0/0/3", id);
 }
 
 /* BUS.5: the last settles of a batch of thousands pay no more than the first */

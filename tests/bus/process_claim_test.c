@@ -5,37 +5,30 @@
 
 #include <stdio.h>
 
-static rig open_rig(void)
-{
-    rig r = rig_open();
+TestSuite(process_claim, .init = pay_open, .fini = bus_close);
 
-    pay_register(r.db);
-    return r;
-}
-
-static size_t claim_kinds(rig *r, const cb_process_kind *kinds, size_t n, int quantity,
+static size_t claim_kinds(const cb_process_kind *kinds, size_t n, int quantity,
                           cb_process_look *look)
 {
     cb_process_claim_options options = { .worker = "w", .kinds = kinds, .n_kinds = n };
     OWNED(cb_process_claim) claim = NULL;
     cb_error e = { 0 };
 
-    cr_assert(cb_process_claim_due(r->db, &options, quantity, &claim, look, &e), "%s", e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, quantity, &claim, look, &e), "%s", e.message);
     return cb_process_claim_count(claim);
 }
 
-static void move_clock(rig *r, const char *by)
+static void move_clock(const char *by)
 {
-    free(test_value(r->sql, "UPDATE commandbus.clock SET moved_by = $1::interval RETURNING ''", by,
-                    NULL));
+    free(test_value(bus.conn, "UPDATE commandbus.clock SET moved_by = $1::interval RETURNING ''",
+                    by, NULL));
 }
 
 Test(process_claim, gives_the_row_as_it_was_under_a_lease_and_a_new_fence) /* DESIGN 2, 4 */
 {
-    rig r = open_rig();
-    cb_uuid id = pay_start_with(r.db, .deadline = "2100-01-01T00:00:00.123Z");
+    cb_uuid id = pay_start_with(bus.db, .deadline = "2100-01-01T00:00:00.123Z");
 
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 10, 30);
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 10, 30);
 
     cr_assert_eq(cb_process_claim_count(claim), 1);
     const cb_process_row *row = cb_process_claim_at(claim, 0);
@@ -61,11 +54,10 @@ Test(process_claim, gives_the_row_as_it_was_under_a_lease_and_a_new_fence) /* DE
     cr_expect_str_eq(row->history, "[]");
     cr_expect_str_eq(row->inbox, "[]");
     cr_expect_geq(row->waited_us, 0);
-    expect_value(r.sql, "EXECUTING 1 w t t",
+    expect_value(bus.conn, "EXECUTING 1 w t t",
                  "SELECT concat_ws(' ', status, lease_no, lease_owner, "
                  "lease_until - now() BETWEEN '20 s' AND '30 s', "
                  "wake_at - commandbus.now() BETWEEN '20 s' AND '30 s') FROM commandbus.process");
-    rig_close(&r);
 }
 
 Test(process_claim, runs_what_waits_and_leaves_other_statuses_alone) /* DESIGN 4 */
@@ -82,30 +74,27 @@ Test(process_claim, runs_what_waits_and_leaves_other_statuses_alone) /* DESIGN 4
         { "COMPLETED", "COMPLETED" },
         { "FAILED", "FAILED" },
     };
-    rig r = open_rig();
-    cb_uuid id = pay_start(r.db);
+    cb_uuid id = pay_start(bus.db);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pay_suspend(r.sql, id, cases[i].before);
-        pay_set(r.sql, id, "wake_at = commandbus.now()");
-        OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 10, 30);
+        pay_suspend(bus.conn, id, cases[i].before);
+        pay_set(bus.conn, id, "wake_at = commandbus.now()");
+        OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 10, 30);
         cr_assert_eq(cb_process_claim_count(claim), 1);
         cr_expect_str_eq(cb_process_claim_at(claim, 0)->status, cases[i].before);
         cr_expect_eq(cb_process_claim_at(claim, 0)->lease_no, (int64_t)i + 1);
-        expect_value(r.sql, cases[i].after, "SELECT status FROM commandbus.process");
+        expect_value(bus.conn, cases[i].after, "SELECT status FROM commandbus.process");
     }
-    rig_close(&r);
 }
 
 Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb_record_column */
 {
-    rig r = open_rig();
-    cb_uuid id = pay_start(r.db), command = pay_command(r.sql, id);
+    cb_uuid id = pay_start(bus.db), command = pay_command(bus.conn, id);
     char expected[1000];
     cb_error e = { 0 };
 
     free(test_value(
-        r.sql,
+        bus.conn,
         "INSERT INTO commandbus.process_history (process_id, ordinal, at, kind, status, name, "
         "attempts, send_no, during, command_id, domain, command_type, timeout_at, error_code, "
         "error_message, result, opening, patch, owes) SELECT $1::uuid, v.* FROM (VALUES "
@@ -116,10 +105,10 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
         "(1, now(), 'COMMAND', 'COMPLETED', 'x', 2, NULL, 7, $2::uuid, 'fx', 'T', NULL, 'E', 'm', "
         "'\"r\"', NULL, '{\"b\": 2}', NULL)) v RETURNING ''",
         id.text, command.text, NULL));
-    cr_assert(cb_process_respond(r.db, id.text, "L\"1", "[1]", command.text, NULL, &e));
-    cr_assert(cb_process_respond(r.db, id.text, "L2", NULL, NULL, NULL, &e));
+    cr_assert(cb_process_respond(bus.db, id.text, "L\"1", "[1]", command.text, NULL, &e));
+    cr_assert(cb_process_respond(bus.db, id.text, "L2", NULL, NULL, NULL, &e));
 
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 1, 30);
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 1, 30);
     cr_assert_eq(cb_process_claim_count(claim), 1);
     snprintf(expected, sizeof expected,
              "[[1,\"COMMAND\",\"COMPLETED\",\"x\",2,0,7,\"%s\",\"fx\",\"T\",0,\"E\","
@@ -134,49 +123,45 @@ Test(process_claim, brings_history_and_inbox_as_arrays_in_order) /* DESIGN 4, cb
              command.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->inbox, expected);
     cr_expect_eq(cb_process_claim_at(claim, 0)->inbox_seq, 2);
-    rig_close(&r);
 }
 
 Test(process_claim, takes_the_longest_due_first_and_no_more_than_asked) /* DESIGN 2 */
 {
-    rig r = open_rig();
     cb_uuid ids[3];
 
     for (int i = 0; i < 3; i++)
-        ids[i] = pay_start(r.db);
-    pay_set(r.sql, ids[0], "wake_at = wake_at - interval '1 s'");
-    pay_set(r.sql, ids[2], "wake_at = wake_at - interval '2 s'");
+        ids[i] = pay_start(bus.db);
+    pay_set(bus.conn, ids[0], "wake_at = wake_at - interval '1 s'");
+    pay_set(bus.conn, ids[2], "wake_at = wake_at - interval '2 s'");
 
     for (int i = 2; i >= 0; i--) {
         static const int order[] = { 1, 0, 2 };
-        OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 1, 30);
+        OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 1, 30);
         cr_assert_eq(cb_process_claim_count(claim), 1);
         cr_expect_str_eq(cb_process_claim_at(claim, 0)->process_id.text, ids[order[i]].text);
     }
-    rig_close(&r);
 }
 
 Test(process_claim, of_several_types_starves_none_and_keeps_to_the_quantity) /* DESIGN 8.7 */
 {
     static const cb_process_kind kinds[] = { { "Pay", "payments", 1, false, NULL, NULL, NULL },
                                              { "Rare", "payments", 1, false, NULL, NULL, NULL } };
-    rig r = open_rig();
     cb_error e = { 0 };
     size_t rounds = 0, n = 0;
 
-    cr_assert(cb_process_register(r.db, kinds, 2, &e), "%s", e.message);
+    cr_assert(cb_process_register(bus.db, kinds, 2, &e), "%s", e.message);
     for (int i = 0; i < 400; i++)
-        pay_start(r.db);
-    test_exec(r.sql, "SELECT commandbus.start_process('Rare', '{}')");
+        pay_start(bus.db);
+    test_exec(bus.conn, "SELECT commandbus.start_process('Rare', '{}')");
 
     /* Each round has it with a chance of one half. */
-    while (test_number(r.sql, "SELECT lease_no FROM commandbus.process WHERE process_type = 'Rare'",
+    while (test_number(bus.conn,
+                       "SELECT lease_no FROM commandbus.process WHERE process_type = 'Rare'",
                        NULL) == 0) {
-        n = claim_kinds(&r, kinds, 2, 3, NULL);
+        n = claim_kinds(kinds, 2, 3, NULL);
         cr_assert_eq(n, 3);
         cr_assert_lt(++rounds, 100);
     }
-    rig_close(&r);
 }
 
 Test(process_claim, leaves_types_and_versions_that_the_caller_has_not) /* STP.13, DESIGN 4 skew */
@@ -184,118 +169,106 @@ Test(process_claim, leaves_types_and_versions_that_the_caller_has_not) /* STP.13
     static const cb_process_kind other = { "Other", "payments", 9, false, NULL, NULL, NULL };
     static const cb_process_kind old = { "Pay", "payments", 1, false, NULL, NULL, NULL };
     static const cb_process_kind new = { "Pay", "payments", 2, false, NULL, NULL, NULL };
-    rig r = open_rig();
     cb_process_look look;
-    cb_uuid id = pay_start(r.db);
-    pay_set(r.sql, id, "version = 2");
+    cb_uuid id = pay_start(bus.db);
+    pay_set(bus.conn, id, "version = 2");
 
-    cr_expect_eq(claim_kinds(&r, &other, 1, 5, &look), 0);
+    cr_expect_eq(claim_kinds(&other, 1, 5, &look), 0);
     cr_expect_lt(look.next_seconds, 0);
-    cr_expect_eq(claim_kinds(&r, &old, 1, 5, &look), 0);
+    cr_expect_eq(claim_kinds(&old, 1, 5, &look), 0);
     cr_expect_lt(look.next_seconds, 0, "who cannot run it must not come again at once: %f",
                  look.next_seconds);
-    cr_expect_eq(claim_kinds(&r, NULL, 0, 5, &look), 0);
-    cr_expect_eq(claim_kinds(&r, &new, 1, 0, &look), 0);
+    cr_expect_eq(claim_kinds(NULL, 0, 5, &look), 0);
+    cr_expect_eq(claim_kinds(&new, 1, 0, &look), 0);
     cr_expect_eq(look.next_seconds, 0);
-    cr_expect_eq(claim_kinds(&r, &new, 1, 5, &look), 1);
-    rig_close(&r);
+    cr_expect_eq(claim_kinds(&new, 1, 5, &look), 1);
 }
 
 Test(process_claim, waits_for_timers_on_the_clock_that_tests_move) /* STP.15 */
 {
     static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
-    rig r = open_rig();
     cb_process_look look;
-    cb_uuid id = pay_start(r.db), idle = pay_start(r.db);
+    cb_uuid id = pay_start(bus.db), idle = pay_start(bus.db);
 
-    pay_suspend(r.sql, idle, "WAITING_FOR_ASYNC");
-    pay_suspend(r.sql, id, "WAITING_FOR_RETRY");
-    cr_expect_eq(claim_kinds(&r, &pay, 1, 5, &look), 0);
+    pay_suspend(bus.conn, idle, "WAITING_FOR_ASYNC");
+    pay_suspend(bus.conn, id, "WAITING_FOR_RETRY");
+    cr_expect_eq(claim_kinds(&pay, 1, 5, &look), 0);
     cr_expect_lt(look.next_seconds, 0, "no timer");
-    pay_set(r.sql, id, "wake_at = commandbus.now() + interval '1 hour'");
-    cr_expect_eq(claim_kinds(&r, &pay, 1, 5, &look), 0);
+    pay_set(bus.conn, id, "wake_at = commandbus.now() + interval '1 hour'");
+    cr_expect_eq(claim_kinds(&pay, 1, 5, &look), 0);
     cr_expect(look.next_seconds > 3600 - patience_seconds && look.next_seconds <= 3600, "%f",
               look.next_seconds);
-    move_clock(&r, "61 minutes");
-    cr_expect_eq(claim_kinds(&r, &pay, 1, 0, &look), 0);
+    move_clock("61 minutes");
+    cr_expect_eq(claim_kinds(&pay, 1, 0, &look), 0);
     cr_expect_eq(look.next_seconds, 0);
 
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 5, 30);
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 5, 30);
     cr_assert_eq(cb_process_claim_count(claim), 1);
     cr_expect_geq(cb_process_claim_at(claim, 0)->waited_us, 59 * 1000000);
-    rig_close(&r);
 }
 
 Test(process_claim, of_a_moved_clock_takes_no_lease_that_is_alive) /* DESIGN 2 clock */
 {
     static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
-    rig r = open_rig();
     cb_process_look look;
 
-    pay_start(r.db);
-    cb_process_claim_free(pay_claim(r.db, "holder", 1, 20));
-    move_clock(&r, "2 hours");
+    pay_start(bus.db);
+    cb_process_claim_free(pay_claim(bus.db, "holder", 1, 20));
+    move_clock("2 hours");
 
-    cr_expect_eq(claim_kinds(&r, &pay, 1, 5, &look), 0);
+    cr_expect_eq(claim_kinds(&pay, 1, 5, &look), 0);
     cr_expect(look.next_seconds > 0 && look.next_seconds <= 20, "%f", look.next_seconds);
-    rig_close(&r);
 }
 
 Test(process_claim, takes_over_an_expired_lease_under_a_new_fence) /* DESIGN 2 leases */
 {
-    rig r = open_rig();
-    cb_uuid id = pay_start(r.db);
-    cb_process_claim_free(pay_claim(r.db, "dies", 1, 0.05));
+    cb_uuid id = pay_start(bus.db);
+    cb_process_claim_free(pay_claim(bus.db, "dies", 1, 0.05));
 
-    OWNED(cb_process_claim) claim = pay_claim_awaited(r.db, "heir", 1, 0.5);
+    OWNED(cb_process_claim) claim = pay_claim_awaited(bus.db, "heir", 1, 0.5);
 
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->process_id.text, id.text);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->status, "EXECUTING");
     cr_expect_eq(cb_process_claim_at(claim, 0)->lease_no, 2);
-    expect_value(r.sql, "heir", "SELECT lease_owner FROM commandbus.process");
-    rig_close(&r);
+    expect_value(bus.conn, "heir", "SELECT lease_owner FROM commandbus.process");
 }
 
 Test(process_claim, gives_holders_one_vt_after_the_servers_start) /* DESIGN 2 leases */
 {
     static const cb_process_kind pay = { "Pay", "payments", 1, false, NULL, NULL, NULL };
-    rig r = open_rig();
     cb_process_look look;
     cb_error e = { 0 };
     OWNED(cb_process_claim) early = NULL;
     /* A VT that reaches back beyond the start of the server stands for a server that has just started. */
     char *age = test_value(
-        r.sql, "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) + 60",
+        bus.conn, "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) + 60",
         NULL);
     cb_process_claim_options options = {
         .worker = "heir", .kinds = &pay, .n_kinds = 1, .vt_seconds = strtod(age, NULL)
     };
-    cb_uuid id = pay_start(r.db);
-    cb_process_claim_free(pay_claim(r.db, "away", 1, 30));
-    pay_set(r.sql, id, "lease_until = now() - interval '1 s', wake_at = commandbus.now()");
+    cb_uuid id = pay_start(bus.db);
+    cb_process_claim_free(pay_claim(bus.db, "away", 1, 30));
+    pay_set(bus.conn, id, "lease_until = now() - interval '1 s', wake_at = commandbus.now()");
 
-    cr_assert(cb_process_claim_due(r.db, &options, 5, &early, &look, &e), "%s", e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, 5, &early, &look, &e), "%s", e.message);
     cr_expect_eq(cb_process_claim_count(early), 0);
     cr_expect(look.next_seconds > 0 && look.next_seconds <= 60, "%f", look.next_seconds);
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "heir", 5, 0.5);
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "heir", 5, 0.5);
     cr_expect_eq(cb_process_claim_count(claim), 1);
     free(age);
-    rig_close(&r);
 }
 
 Test(process_claim, skips_what_is_locked) /* DESIGN 2: never waits */
 {
-    rig r = open_rig();
-    cb_uuid locked = pay_start(r.db), other = pay_start(r.db);
+    cb_uuid locked = pay_start(bus.db), other = pay_start(bus.db);
 
-    test_exec(r.sql, "BEGIN");
-    pay_set(r.sql, locked, "inbox_seq = 0");
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 5, 30);
-    test_exec(r.sql, "ROLLBACK");
+    test_exec(bus.conn, "BEGIN");
+    pay_set(bus.conn, locked, "inbox_seq = 0");
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 5, 30);
+    test_exec(bus.conn, "ROLLBACK");
 
     cr_assert_eq(cb_process_claim_count(claim), 1);
     cr_expect_str_eq(cb_process_claim_at(claim, 0)->process_id.text, other.text);
-    rig_close(&r);
 }
 
 typedef struct {
@@ -306,7 +279,7 @@ typedef struct {
     int failed;
 } race;
 
-static size_t count_items(const char *inbox)
+static size_t items_of_inbox(const char *inbox)
 {
     size_t n = 0;
 
@@ -361,7 +334,7 @@ static void claim_often(cb_db *db, race *t, size_t i)
             continue;
         const cb_process_row *row = cb_process_claim_at(claim, 0);
         t->claimed[i]++;
-        if (count_items(row->inbox) != (size_t)row->inbox_seq)
+        if (items_of_inbox(row->inbox) != (size_t)row->inbox_seq)
             __atomic_add_fetch(&t->unseen, 1, __ATOMIC_RELAXED);
         settle_by_hand(sql, row);
     }
@@ -388,23 +361,21 @@ static void race_one(size_t i, void *arg)
 Test(process_claim,
      that_races_responses_sees_all_that_its_number_says) /* DESIGN 4: nothing is slept through */
 {
-    rig r = open_rig();
-    race t = { .conninfo = r.conninfo, .id = pay_start(r.db) };
+    race t = { .conninfo = bus.conninfo, .id = pay_start(bus.db) };
 
-    pay_suspend(r.sql, t.id, "WAITING_FOR_ASYNC");
+    pay_suspend(bus.conn, t.id, "WAITING_FOR_ASYNC");
     parallel_run(4, race_one, &t);
 
     cr_expect_eq(t.failed, 0);
     cr_expect_eq(t.unseen, 0);
     cr_expect_gt(t.claimed[2] + t.claimed[3], 0);
-    expect_value(r.sql, "300 300",
+    expect_value(bus.conn, "300 300",
                  "SELECT inbox_seq || ' ' || (SELECT count(*) FROM commandbus.process_inbox) "
                  "FROM commandbus.process");
     /* Either somebody saw the last one or it is due. */
-    OWNED(cb_process_claim) last = pay_claim(r.db, "w", 1, 30);
+    OWNED(cb_process_claim) last = pay_claim(bus.db, "w", 1, 30);
     if (cb_process_claim_count(last) == 1)
         cr_expect_eq(cb_process_claim_at(last, 0)->inbox_seq, 300);
-    rig_close(&r);
 }
 
 typedef struct {
@@ -432,28 +403,25 @@ static void claim_all(size_t i, void *arg)
 
 Test(process_claim, by_several_workers_gives_each_process_to_one) /* DESIGN 8.4 */
 {
-    rig r = open_rig();
-    crowd c = { .conninfo = r.conninfo };
+    crowd c = { .conninfo = bus.conninfo };
 
-    test_exec(r.sql, "SELECT commandbus.start_process('Pay', '{}') FROM generate_series(1, 200)");
+    test_exec(bus.conn,
+              "SELECT commandbus.start_process('Pay', '{}') FROM generate_series(1, 200)");
     parallel_run(4, claim_all, &c);
 
     cr_expect_eq(c.claimed[0] + c.claimed[1] + c.claimed[2] + c.claimed[3], 200);
-    expect_value(r.sql, "200", "SELECT sum(lease_no) FROM commandbus.process");
-    rig_close(&r);
+    expect_value(bus.conn, "200", "SELECT sum(lease_no) FROM commandbus.process");
 }
 
 Test(process_claim, survives_infinite_moments) /* DESIGN 8.7 */
 {
-    rig r = open_rig();
-    cb_uuid id = pay_start(r.db);
+    cb_uuid id = pay_start(bus.db);
 
-    pay_set(r.sql, id,
+    pay_set(bus.conn, id,
             "wake_at = '-infinity', deadline_at = 'infinity', next_retry_at = '-infinity'");
-    OWNED(cb_process_claim) claim = pay_claim(r.db, "w", 5, 30);
+    OWNED(cb_process_claim) claim = pay_claim(bus.db, "w", 5, 30);
     cr_assert_eq(cb_process_claim_count(claim), 1);
     cr_expect_eq(cb_process_claim_at(claim, 0)->deadline_ms, 0);
-    rig_close(&r);
 }
 
 Test(process_claim, is_refused_without_sense) /* CONTRACT refusals */
@@ -466,13 +434,12 @@ Test(process_claim, is_refused_without_sense) /* CONTRACT refusals */
         "SELECT commandbus.claim_processes('w', '{Pay}', '{1}', 1, 'NaN')",
         "SELECT commandbus.claim_processes(NULL, '{Pay}', '{1}', 1)",
     };
-    rig r = open_rig();
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        cr_expect_str_eq(test_sqlstate(r.sql, calls[i]), "CB011", "%s", calls[i]);
-    test_exec(r.sql, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+        cr_expect_str_eq(test_sqlstate(bus.conn, calls[i]), "CB011", "%s", calls[i]);
+    test_exec(bus.conn, "BEGIN ISOLATION LEVEL REPEATABLE READ");
     cr_expect_str_eq(
-        test_sqlstate(r.sql, "SELECT commandbus.claim_processes('w', '{Pay}', '{1}', 1)"), "CB007");
-    test_exec(r.sql, "ROLLBACK");
-    rig_close(&r);
+        test_sqlstate(bus.conn, "SELECT commandbus.claim_processes('w', '{Pay}', '{1}', 1)"),
+        "CB007");
+    test_exec(bus.conn, "ROLLBACK");
 }

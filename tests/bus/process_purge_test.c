@@ -12,16 +12,7 @@ TestSuite(process_purge, .init = bus_open, .fini = bus_close);
 #define TEN_DAYS_AGO ", completed_at = now() - interval '10 d'"
 #define ENDED        OLD_END FREE TEN_DAYS_AGO
 
-static cb_purge_counts purge(cb_purge_options options)
-{
-    cb_purge_counts counts;
-    cb_error e = { 0 };
-
-    expect_ok(cb_purge(bus.db, &options, &counts, &e), e);
-    return counts;
-}
-
-static bool exists(const cb_uuid *id)
+static bool process_exists(const cb_uuid *id)
 {
     return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.process WHERE process_id = $1::uuid",
@@ -29,7 +20,7 @@ static bool exists(const cb_uuid *id)
 }
 
 /* A record, an item in the inbox, an event and an earlier attempt for each process. */
-static void fill(void)
+static void fill_tables(void)
 {
     test_exec(
         bus.conn,
@@ -49,14 +40,15 @@ Test(process_purge, takes_ended_processes_with_everything_and_no_others)
     cb_uuid ended = process_put(ENDED), young = process_put(OLD_END FREE ", completed_at = now()"),
             running = process_put("created_at = now() - interval '20 d'"),
             parked = process_park("E"), held = process_put(OLD_END TEN_DAYS_AGO);
-    fill();
+    fill_tables();
 
-    cb_purge_counts counts = purge((cb_purge_options){ .processes = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .processes = "9 days" });
 
     cr_assert_eq(counts.processes, 1);
     cr_assert_eq(counts.commands + counts.batches + counts.audit + counts.archives, 0);
-    cr_assert(!exists(&ended));
-    cr_assert(exists(&young) && exists(&running) && exists(&parked) && exists(&held));
+    cr_assert(!process_exists(&ended));
+    cr_assert(process_exists(&young) && process_exists(&running) && process_exists(&parked) &&
+              process_exists(&held));
     expect_value(bus.conn, "4 4 4 4",
                  "SELECT concat_ws(' ', (SELECT count(*) FROM commandbus.process_history), "
                  "(SELECT count(*) FROM commandbus.process_inbox), "
@@ -70,10 +62,10 @@ Test(process_purge, takes_none_unless_an_age_is_given)
     cb_uuid id = process_put(ENDED);
 
     cb_purge_counts counts =
-        purge((cb_purge_options){ .commands = "0 s", .audit = "0 s", .archives = "0 s" });
+        life_purge((cb_purge_options){ .commands = "0 s", .audit = "0 s", .archives = "0 s" });
 
     cr_assert_eq(counts.processes, 0);
-    cr_assert(exists(&id));
+    cr_assert(process_exists(&id));
     expect_sqlstate(bus.conn, "CB011", "SELECT commandbus.purge(processes_older_than => '-1 s')");
 }
 
@@ -83,7 +75,7 @@ Test(process_purge, goes_in_small_batches_and_skips_what_is_locked)
     cb_uuid locked = process_put(ENDED);
     for (int i = 0; i < 5; i++)
         process_put(ENDED);
-    fill();
+    fill_tables();
     PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN");
     expect_value(holder, locked.text,
@@ -92,11 +84,12 @@ Test(process_purge, goes_in_small_batches_and_skips_what_is_locked)
 
     static const int rounds[] = { 2, 2, 1, 0 };
     for (size_t i = 0; i < 4; i++)
-        cr_assert_eq(purge((cb_purge_options){ .processes = "9 days", .batch_size = 2 }).processes,
-                     rounds[i]);
+        cr_assert_eq(
+            life_purge((cb_purge_options){ .processes = "9 days", .batch_size = 2 }).processes,
+            rounds[i]);
 
     PQfinish(holder);
-    cr_assert(exists(&locked));
+    cr_assert(process_exists(&locked));
     expect_number(bus.conn, 1, "SELECT count(*) FROM commandbus.process_history");
 }
 
@@ -121,11 +114,11 @@ Test(process_purge, keeps_commands_of_a_process_that_has_not_ended)
     life_run(arguments, "SUCCESS"); /* a sender's: it says so, but no process asks about it */
     age_commands();
 
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 2);
+    cr_assert_eq(life_purge((cb_purge_options){ .commands = "9 days" }).commands, 2);
     expect_value(bus.conn, live.text, "SELECT process_id FROM commandbus.command_metadata");
 
     test_exec(bus.conn, "UPDATE commandbus.process SET status = 'COMPLETED', completed_at = now()");
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 1);
+    cr_assert_eq(life_purge((cb_purge_options){ .commands = "9 days" }).commands, 1);
 }
 
 /* Members go after their batch has closed, the batch after its members. */
@@ -137,16 +130,16 @@ Test(process_purge, keeps_processes_of_an_open_batch_and_batches_with_processes)
               "'IN_PROGRESS', now() - interval '20 d')");
     cb_uuid id = process_put(ENDED ", batch_id = '11111111-2222-4333-8444-555555555551'");
 
-    cr_assert_eq(purge((cb_purge_options){ .processes = "9 days" }).processes, 0);
+    cr_assert_eq(life_purge((cb_purge_options){ .processes = "9 days" }).processes, 0);
     test_exec(bus.conn, "UPDATE commandbus.batch SET status = 'COMPLETED', "
                         "completed_at = now() - interval '10 d'");
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).batches, 0);
+    cr_assert_eq(life_purge((cb_purge_options){ .commands = "9 days" }).batches, 0);
     cb_purge_counts counts =
-        purge((cb_purge_options){ .commands = "9 days", .processes = "9 days" });
+        life_purge((cb_purge_options){ .commands = "9 days", .processes = "9 days" });
 
     cr_assert_eq(counts.processes, 1);
     cr_assert_eq(counts.batches, 1);
-    cr_assert(!exists(&id));
+    cr_assert(!process_exists(&id));
 }
 
 /* Counts are asked for as long as their members would be. */
@@ -157,9 +150,9 @@ Test(process_purge, keeps_a_closed_batch_as_long_as_its_kind_is_kept)
               "SELECT gen_random_uuid(), 'payments', t, 'COMPLETED', now() - interval '10 d' "
               "FROM unnest('{COMMAND,PROCESS}'::text[]) t");
 
-    cr_assert_eq(purge((cb_purge_options){ .commands = "20 days", .processes = "9 days" }).batches,
-                 1);
+    cr_assert_eq(
+        life_purge((cb_purge_options){ .commands = "20 days", .processes = "9 days" }).batches, 1);
     expect_value(bus.conn, "COMMAND", "SELECT batch_type FROM commandbus.batch");
-    cr_assert_eq(purge((cb_purge_options){ .processes = "9 days" }).batches, 0);
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).batches, 1);
+    cr_assert_eq(life_purge((cb_purge_options){ .processes = "9 days" }).batches, 0);
+    cr_assert_eq(life_purge((cb_purge_options){ .commands = "9 days" }).batches, 1);
 }

@@ -3,13 +3,7 @@
 #include "fixture.h"
 #include "pay.h"
 
-static void open_with_pay(void)
-{
-    bus_open();
-    pay_register(bus.db);
-}
-
-TestSuite(process_read, .init = open_with_pay, .fini = bus_close);
+TestSuite(process_read, .init = pay_open, .fini = bus_close);
 
 Test(process_read, gives_a_process_as_it_is_and_changes_nothing) /* DESIGN 4 --replay */
 {

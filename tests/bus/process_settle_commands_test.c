@@ -20,7 +20,7 @@ Test(process_commands, are_sent_with_the_settle)
 {
     cb_uuid id = process_put("reply_queue = 'risk__replies'");
 
-    expect_process_verdict(
+    expect_verdict(
         CB_SETTLED,
         process_settle(
             &id, 0,
@@ -61,28 +61,27 @@ static cb_uuid settle_four(const char *members, cb_verdict expected, size_t *ref
         };
     }
     cr_assert_not(cb_process_settle(bus.db, "w", items, 4, &e));
-    expect_process(&ids[0], "status", "EXECUTING");
+    expect_process("EXECUTING", ids[0], "status");
 
     expect_ok(cb_process_settle_each(bus.db, "w", items, 4, refused, &e), e);
 
     for (int i = 0; i < 4; i++) {
         if (i == 2)
             continue;
-        expect_process_verdict(CB_SETTLED, items[i].verdict);
-        expect_process(&ids[i], "concat_ws(' ', status, settle_no)", "WAITING_FOR_ASYNC 1");
+        expect_verdict(CB_SETTLED, items[i].verdict);
+        expect_process("WAITING_FOR_ASYNC 1", ids[i], "status, settle_no");
     }
-    expect_process_verdict(expected, items[2].verdict);
+    expect_verdict(expected, items[2].verdict);
     return ids[2];
 }
 
-static void expect_parked(const cb_uuid *id)
+static void expect_settle_refused(const cb_uuid *id)
 {
-    expect_process(id,
-                   "concat_ws(' ', status, settle_no, error_code, lease_owner, wake_at, "
-                   "tsq_at IS NOT NULL, state)",
-                   "WAITING_FOR_TSQ 1 PERMANENT_FAILURE t {\"n\": 0}");
-    expect_process(id, "error_message LIKE 'the database refused what the run came to: %'", "t");
-    expect_records(id, "name", "");
+    expect_process("WAITING_FOR_TSQ 1 PERMANENT_FAILURE t {\"n\": 0}", *id,
+                   "status, settle_no, error_code, lease_owner, wake_at, "
+                   "tsq_at IS NOT NULL, state");
+    expect_process("t", *id, "error_message LIKE 'the database refused what the run came to: %'");
+    expect_records("", *id, "name");
 }
 
 /* DESIGN 2, 8.7: one bad process never blocks the others */
@@ -114,7 +113,7 @@ Test(process_commands, that_are_refused_park_their_process_alone)
         cb_uuid id = settle_four(members, CB_SETTLED, &refused);
 
         cr_assert_eq(refused, 1);
-        expect_parked(&id);
+        expect_settle_refused(&id);
     }
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.command_metadata");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.q_fx__commands");
@@ -128,7 +127,7 @@ Test(process_commands, of_a_refused_checkpoint_stop_the_run)
     cb_uuid id = settle_four("\"checkpoint\":true,\"state\":\"\\u0000\"", CB_STALE, &refused);
 
     cr_assert_eq(refused, 1);
-    expect_parked(&id);
+    expect_settle_refused(&id);
 }
 
 /* DESIGN 2: class 57 and the like concern no item */
@@ -148,7 +147,7 @@ Test(process_commands, wait_when_the_server_is_in_trouble)
     cr_assert_eq(refused, 0);
     test_exec(bus.conn, "DROP TRIGGER cancelled ON commandbus.process");
     expect_ok(cb_process_settle_each(bus.db, "w", &item, 1, &refused, &e), e);
-    expect_process_verdict(CB_SETTLED, item.verdict);
+    expect_verdict(CB_SETTLED, item.verdict);
 }
 
 /* An item that is nothing at all cannot be parked: that is said, and the rest is settled. */
@@ -163,8 +162,8 @@ Test(process_commands, settle_around_an_item_that_cannot_even_be_parked)
 
     expect_error(CB_DATA, cb_process_settle_each(bus.db, "w", items, 2, NULL, &e), e);
 
-    expect_process_verdict(CB_SETTLED, items[1].verdict);
-    expect_process(&bad, "status", "EXECUTING");
+    expect_verdict(CB_SETTLED, items[1].verdict);
+    expect_process("EXECUTING", bad, "status");
 }
 
 /* An item that takes `command` back. */
@@ -185,10 +184,10 @@ Test(process_commands, that_nobody_received_are_taken_back)
     cb_uuid id = process_put("");
     cb_uuid command = process_put_command(&id), other = life_send("");
 
-    expect_process_verdict(CB_SETTLED, take_back(&id, &command));
+    expect_verdict(CB_SETTLED, take_back(&id, &command));
 
-    expect_column(&command, "concat_ws(' ', status, completed_at IS NOT NULL)", "CANCELED t");
-    expect_column(&other, "status", "PENDING");
+    expect_command("CANCELED t", command, "status, completed_at IS NOT NULL");
+    expect_command("PENDING", other, "status");
     expect_value(bus.conn, "1 queued, 1 archived",
                  "SELECT (SELECT count(*) FROM pgmq.q_fx__commands) || ' queued, ' || "
                  "(SELECT count(*) FROM pgmq.a_fx__commands) || ' archived'");
@@ -206,7 +205,7 @@ Test(process_commands, that_nobody_received_are_taken_back)
 
 static void expect_left_alone(const cb_uuid *command, const char *status)
 {
-    expect_column(command, "status", status);
+    expect_command(status, *command, "status");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.a_fx__commands");
     expect_number(bus.conn, 0,
                   "SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'outcome' = "
@@ -221,17 +220,17 @@ Test(process_commands, that_were_received_are_left_alone)
     cr_assert_eq(life_receive(), 1);
     life_settle(&command, "TRANSIENT");
 
-    expect_process_verdict(CB_SETTLED, take_back(&retried, &command));
+    expect_verdict(CB_SETTLED, take_back(&retried, &command));
     expect_left_alone(&command, "PENDING");
 
     cr_assert_eq(life_receive(), 1);
     life_settle(&command, "SUCCESS");
-    expect_process_verdict(CB_SETTLED, take_back(&ended, &command));
+    expect_verdict(CB_SETTLED, take_back(&ended, &command));
     expect_left_alone(&command, "COMPLETED");
 
     command = process_put_command(&running);
     cr_assert_eq(life_receive(), 1);
-    expect_process_verdict(CB_SETTLED, take_back(&running, &command));
+    expect_verdict(CB_SETTLED, take_back(&running, &command));
     expect_left_alone(&command, "IN_PROGRESS");
 }
 
@@ -250,7 +249,7 @@ Test(process_commands, whose_row_or_message_is_locked_are_left_alone)
         test_exec(holder, "BEGIN");
         test_exec(holder, locks[i]);
 
-        expect_process_verdict(CB_SETTLED, take_back(&id, &command));
+        expect_verdict(CB_SETTLED, take_back(&id, &command));
 
         expect_left_alone(&command, "PENDING");
         test_exec(holder, "ROLLBACK");
@@ -271,10 +270,10 @@ Test(process_commands, beside_a_locked_one_are_taken_back)
              "\"command_id\":\"%s\"},{\"domain\":\"nowhere\",\"command_id\":\"%s\"}]",
              first.text, second.text, second.text);
 
-    expect_process_verdict(CB_SETTLED, process_settle(&id, 0, members));
+    expect_verdict(CB_SETTLED, process_settle(&id, 0, members));
 
-    expect_column(&first, "status", "PENDING");
-    expect_column(&second, "status", "CANCELED");
+    expect_command("PENDING", first, "status");
+    expect_command("CANCELED", second, "status");
     expect_number(bus.conn, 1, "SELECT count(*) FROM pgmq.a_fx__commands");
     PQfinish(holder);
 }

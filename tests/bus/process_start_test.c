@@ -5,14 +5,8 @@
 #include "pay.h"
 #include "wait.h"
 
-static void open_with_pay(void)
-{
-    bus_open();
-    pay_register(bus.db);
-}
-
 TestSuite(process_type, .init = bus_open, .fini = bus_close);
-TestSuite(process_start, .init = open_with_pay, .fini = bus_close);
+TestSuite(process_start, .init = pay_open, .fini = bus_close);
 
 static const char types[] =
     "SELECT string_agg(concat_ws(' ', process_type, domain, execution_model, "

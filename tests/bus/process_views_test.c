@@ -17,7 +17,7 @@ static cb_uuid put_history(void)
 {
     cb_uuid id = process_put("deadline_at = '2100-01-01Z', state = '{\"amount\": \"1.00\"}'");
 
-    expect_process_verdict(
+    expect_verdict(
         CB_SETTLED,
         process_settle(
             &id, 0,

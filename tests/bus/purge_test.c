@@ -22,16 +22,7 @@ static void age_everything(void)
               "UPDATE pgmq.a_payments__replies SET archived_at = archived_at - interval '10 d'");
 }
 
-static cb_purge_counts purge(cb_purge_options options)
-{
-    cb_purge_counts counts;
-    cb_error e = { 0 };
-
-    expect_ok(cb_purge(bus.db, &options, &counts, &e), e);
-    return counts;
-}
-
-static bool exists(const cb_uuid *id)
+static bool command_exists(const cb_uuid *id)
 {
     return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.command_metadata "
@@ -57,12 +48,13 @@ Test(purge, takes_finished_commands_that_are_old_enough_and_no_others)
     age_everything();
     cb_uuid young = life_run("", "SUCCESS");
 
-    cb_purge_counts counts = purge((cb_purge_options){ .commands = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .commands = "9 days" });
 
     cr_assert_eq(counts.commands, 3);
     cr_assert_eq(counts.batches + counts.audit + counts.archives, 0);
-    cr_assert(!exists(&done) && !exists(&failed) && !exists(&canceled));
-    cr_assert(exists(&stuck) && exists(&running) && exists(&waiting) && exists(&young));
+    cr_assert(!command_exists(&done) && !command_exists(&failed) && !command_exists(&canceled));
+    cr_assert(command_exists(&stuck) && command_exists(&running) && command_exists(&waiting) &&
+              command_exists(&young));
 }
 
 /* BUS.10: it is the end that counts, not the beginning */
@@ -73,10 +65,10 @@ Test(purge, keeps_an_old_command_that_ended_lately)
     age_everything();
     life_settle(&id, "SUCCESS");
 
-    cb_purge_counts counts = purge((cb_purge_options){ .commands = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .commands = "9 days" });
 
     cr_assert_eq(counts.commands, 0);
-    cr_assert(exists(&id));
+    cr_assert(command_exists(&id));
 }
 
 /* BUS.10 */
@@ -88,15 +80,15 @@ Test(purge, keeps_a_command_whose_reply_is_unread)
     test_exec(bus.conn, "SELECT pgmq.archive('payments__replies', max(msg_id)) "
                         "FROM pgmq.q_payments__replies");
 
-    cb_purge_counts counts = purge((cb_purge_options){ .commands = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .commands = "9 days" });
     cr_assert_eq(counts.commands, 1);
-    cr_assert(exists(&unread) && !exists(&read));
+    cr_assert(command_exists(&unread) && !command_exists(&read));
 
     test_exec(bus.conn, "SELECT pgmq.archive('payments__replies', msg_id) "
                         "FROM pgmq.q_payments__replies");
-    counts = purge((cb_purge_options){ .commands = "9 days" });
+    counts = life_purge((cb_purge_options){ .commands = "9 days" });
     cr_assert_eq(counts.commands, 1);
-    cr_assert_not(exists(&unread));
+    cr_assert_not(command_exists(&unread));
 }
 
 /* BUS.10 */
@@ -121,19 +113,19 @@ Test(purge, takes_members_only_with_their_closed_batch_whose_counts_stay_until_t
     life_settle(&ids[0], "SUCCESS");
     age_everything();
 
-    cb_purge_counts counts = purge((cb_purge_options){ .commands = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .commands = "9 days" });
     cr_assert_eq(counts.commands, 0, "a member went before its batch had closed");
 
     life_settle(&ids[1], "SUCCESS");
     expect_ok(cb_batch_close(bus.db, NULL, 0, NULL, &e), e);
-    counts = purge((cb_purge_options){ .commands = "9 days" });
+    counts = life_purge((cb_purge_options){ .commands = "9 days" });
     cr_assert_eq(counts.commands, 1);
     cr_assert_eq(counts.batches, 0);
     expect_value(bus.conn, "2 2",
                  "SELECT concat_ws(' ', total, completed) FROM commandbus.batch_status");
 
     age_everything();
-    counts = purge((cb_purge_options){ .commands = "9 days" });
+    counts = life_purge((cb_purge_options){ .commands = "9 days" });
     cr_assert_eq(counts.commands, 1);
     cr_assert_eq(counts.batches, 1);
     expect_number(bus.conn, 0, "SELECT count(*) FROM commandbus.batch");
@@ -148,13 +140,13 @@ Test(purge, keeps_the_audit_of_live_commands)
     age_everything();
     cb_uuid young = life_run("", "SUCCESS");
 
-    cb_purge_counts counts = purge((cb_purge_options){ .audit = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .audit = "9 days" });
 
     cr_assert_eq(counts.audit, 3);
     cr_assert_eq(counts.commands, 0);
-    expect_events(&done, "");
-    expect_events(&stuck, "SENT RECEIVED MOVED_TO_TSQ");
-    expect_events(&young, "SENT RECEIVED COMPLETED");
+    expect_trail("", done);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", stuck);
+    expect_trail("SENT RECEIVED COMPLETED", young);
 }
 
 /* BUS.10 */
@@ -166,7 +158,7 @@ Test(purge, takes_old_archives_of_every_queue)
     age_everything();
     life_into_tsq("");
 
-    cb_purge_counts counts = purge((cb_purge_options){ .archives = "9 days" });
+    cb_purge_counts counts = life_purge((cb_purge_options){ .archives = "9 days" });
 
     cr_assert_eq(counts.archives, 2);
     expect_number(bus.conn, 1, "SELECT count(*) FROM pgmq.a_fx__commands");
@@ -185,7 +177,7 @@ Test(purge, goes_in_small_batches_and_says_how_many_went)
     static const int expected[][3] = { { 2, 2, 2 }, { 2, 2, 2 }, { 1, 2, 1 }, { 0, 2, 0 } };
 
     for (size_t i = 0; i < 4; i++) {
-        cb_purge_counts counts = purge(two);
+        cb_purge_counts counts = life_purge(two);
         cr_assert_eq(counts.commands, expected[i][0], "round %zu", i);
         cr_assert_eq(counts.audit, expected[i][1], "round %zu", i);
         cr_assert_eq(counts.archives, expected[i][2], "round %zu", i);
@@ -201,7 +193,8 @@ Test(purge, takes_no_more_archives_in_a_round_than_asked_however_many_queues_the
                         "FROM pgmq.q_payments__replies");
     age_everything();
 
-    cb_purge_counts counts = purge((cb_purge_options){ .archives = "9 days", .batch_size = 2 });
+    cb_purge_counts counts =
+        life_purge((cb_purge_options){ .archives = "9 days", .batch_size = 2 });
 
     cr_assert_eq(counts.archives, 2, "%ld archived messages went", (long)counts.archives);
 }
@@ -214,7 +207,7 @@ Test(purge, without_ages_keeps_everything)
     age_everything();
     char *before = bus_contents();
 
-    cb_purge_counts counts = purge((cb_purge_options){ 0 });
+    cb_purge_counts counts = life_purge((cb_purge_options){ 0 });
 
     cr_assert_eq(counts.commands + counts.batches + counts.audit + counts.archives, 0);
     expect_unchanged(before, bus_contents());
@@ -229,7 +222,7 @@ Test(purge, is_how_far_the_duplicate_check_reaches_back)
     age_everything();
     expect_error(CB_DUPLICATE_COMMAND, cb_send_command(bus.db, &again, NULL, &e), e);
 
-    cr_assert_eq(purge((cb_purge_options){ .commands = "9 days" }).commands, 1);
+    cr_assert_eq(life_purge((cb_purge_options){ .commands = "9 days" }).commands, 1);
 
     expect_ok(cb_send_command(bus.db, &again, NULL, &e), e);
 }

@@ -19,7 +19,7 @@ static void set_age(const cb_uuid *id, const char *age)
     test_exec(bus.conn, sql);
 }
 
-static void open_with_commands(void)
+static void open_with_lives(void)
 {
     bus_open();
     completed = life_run("", "SUCCESS");
@@ -39,7 +39,7 @@ static void open_with_commands(void)
     set_age(&other, "6 hours");
 }
 
-TestSuite(query, .init = open_with_commands, .fini = bus_close);
+TestSuite(query, .init = open_with_lives, .fini = bus_close);
 
 /* The ids of the list are these, in this order; NULL ends them. */
 static void expect_list(cb_command_filter filter, const cb_uuid *const *expected)

@@ -34,7 +34,7 @@ static bool control(const own_server *s, const char *action, char *line, int siz
     return pclose(out) == 0;
 }
 
-static void start(own_server *s)
+static void start_server(own_server *s)
 {
     cr_assert(control(s, "start", s->url, sizeof s->url), "the server did not start");
 }
@@ -91,7 +91,7 @@ Test(restart, a_lease_that_expired_while_the_server_was_down_waits_one_vt_for_it
     cb_db_free(db);
     while (test_clock() < down + 0.5)
         usleep(10000);
-    start(&server);
+    start_server(&server);
     db = test_bus_open(server.url);
     PGconn *sql = test_pq_open(server.url);
 
@@ -156,10 +156,10 @@ Test(restart, after_a_crash_the_time_counts_from_the_first_claim,
 
     crash(&server);
     cb_db_free(db);
-    start(&server);
+    start_server(&server);
     PGconn *sql = test_pq_open(server.url);
     expect_value(sql, "0", "SELECT count(*) FROM commandbus.uptime");
-    test_await(sql,
+    wait_until(sql,
                "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1.5 seconds'");
 
     db = test_bus_open(server.url);

@@ -206,7 +206,7 @@ static bool has_word(const char *words, const char *word)
     return strstr(padded, wanted) != NULL;
 }
 
-static PGresult *ask(const char *sql)
+static PGresult *query_rows(const char *sql)
 {
     PGresult *result = PQexec(bus.conn, sql);
 
@@ -227,11 +227,12 @@ static const char *callers_of(const char *name)
 /* BUS.14: least privilege */
 Test(privileges, to_call_each_function_are_as_meant)
 {
-    PGresult *found = ask("SELECT p.proname, r.role, "
-                          "has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE') "
-                          "FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
-                          "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
-                          "AND p.proname NOT LIKE '%.%'");
+    PGresult *found =
+        query_rows("SELECT p.proname, r.role, "
+                   "has_function_privilege('commandbus_' || r.role, p.oid, 'EXECUTE') "
+                   "FROM pg_proc p, unnest('{sender,worker,operator,monitor}'::text[]) "
+                   "r(role) WHERE p.pronamespace = 'commandbus'::regnamespace "
+                   "AND p.proname NOT LIKE '%.%'");
 
     for (int i = 0; i < PQntuples(found); i++) {
         const char *name = PQgetvalue(found, i, 0), *role = PQgetvalue(found, i, 1);
@@ -320,13 +321,13 @@ static void expect_readable(const char *relation, const char *column, const char
 Test(privileges, to_read_each_column_are_as_meant)
 {
     PGresult *found =
-        ask("SELECT c.relname, a.attname, r.role, "
-            "has_column_privilege('commandbus_' || r.role, c.oid, a.attnum, 'SELECT') "
-            "FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
-            "AND a.attnum > 0 AND NOT a.attisdropped, "
-            "unnest('{sender,worker,operator,monitor}'::text[]) r(role) "
-            "WHERE c.relnamespace = 'commandbus'::regnamespace "
-            "AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')");
+        query_rows("SELECT c.relname, a.attname, r.role, "
+                   "has_column_privilege('commandbus_' || r.role, c.oid, a.attnum, 'SELECT') "
+                   "FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
+                   "AND a.attnum > 0 AND NOT a.attisdropped, "
+                   "unnest('{sender,worker,operator,monitor}'::text[]) r(role) "
+                   "WHERE c.relnamespace = 'commandbus'::regnamespace "
+                   "AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')");
 
     cr_assert_gt(PQntuples(found), 200);
     for (int i = 0; i < PQntuples(found); i++)

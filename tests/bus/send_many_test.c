@@ -13,7 +13,7 @@ static cb_uuid ids[MANY];
 static cb_send commands[MANY];
 
 /* 25 commands to fx with ids of the sender's choice, the data of the i-th being {"i": i}. */
-static void open_with_commands(void)
+static void open_with_many(void)
 {
     static char data[MANY][32];
 
@@ -27,7 +27,7 @@ static void open_with_commands(void)
     }
 }
 
-TestSuite(send_many, .init = open_with_commands, .fini = bus_close);
+TestSuite(send_many, .init = open_with_many, .fini = bus_close);
 
 /* BUS.4 */
 Test(send_many, writes_row_message_and_audit_of_each)

@@ -55,7 +55,7 @@ static const bad_command bad_commands[] = {
     { "type with a newline", CB_INVALID_NAME, { .command_type = "BookFx\n" } },
 };
 
-static cb_send complete(cb_send command)
+static cb_send with_domain(cb_send command)
 {
     command.domain = "fx";
     if (!command.command_type)
@@ -76,7 +76,7 @@ Test(bad_input, to_send_is_refused_and_nothing_changed)
 
     for (size_t i = 0; i < sizeof bad_commands / sizeof *bad_commands; i++) {
         const bad_command *bad = &bad_commands[i];
-        cb_send command = complete(bad->command);
+        cb_send command = with_domain(bad->command);
         cb_error e = { 0 };
         cr_assert_not(cb_send_command(bus.db, &command, NULL, &e), "%s was taken", bad->what);
         cr_assert_eq(e.code, bad->code, "%s: %s %s", bad->what, cb_code_name(e.code), e.message);
@@ -108,7 +108,7 @@ Test(bad_input, among_good_commands_of_send_many_is_refused_and_nothing_was_sent
     for (size_t i = 0; i < sizeof bad_commands / sizeof *bad_commands; i++) {
         const bad_command *bad = &bad_commands[i];
         const cb_send commands[] = { { .domain = "fx", .command_type = "BookFx" },
-                                     complete(bad->command),
+                                     with_domain(bad->command),
                                      { .domain = "risk", .command_type = "BookRisk" } };
         size_t sent = 99;
         cb_error e = { 0 };
@@ -164,7 +164,7 @@ Test(bad_input, by_sql_is_refused_and_nothing_changed)
     expect_unchanged(before, bus_contents());
 }
 
-static char *object_of(size_t bytes)
+static char *secret_of(size_t bytes)
 {
     char *json = malloc(bytes + 1);
     size_t used = (size_t)snprintf(json, bytes + 1, "{\"card\": \"" SECRET);
@@ -177,7 +177,7 @@ static char *object_of(size_t bytes)
 /* BUS.3 */
 Test(bad_input, above_the_payload_limit_is_refused_and_at_the_limit_it_is_taken)
 {
-    char *fits = object_of(1048576), *too_large = object_of(1048577);
+    char *fits = secret_of(1048576), *too_large = secret_of(1048577);
     cb_error e = { 0 };
     cb_send command = { .domain = "fx", .command_type = "BookFx", .data = too_large };
     char *before = bus_contents();

@@ -44,7 +44,7 @@ static const char *options_of(plan_request request)
     return text;
 }
 
-static void make(plan_request request)
+static void make_plan(plan_request request)
 {
     plan_make(&request, &p);
 }
@@ -54,7 +54,7 @@ static const plan_option *best(void)
     return &p.options[p.best];
 }
 
-#define expect_near(found, expected) \
+#define expect_equal(found, expected) \
     cr_expect_lt(fabs((found) - (expected)), 1e-9, "%s is %.12g", #found, (double)(found))
 
 Test(plan, a_limit_is_divided_in_every_way_that_uses_it) /* RL.6 */
@@ -70,7 +70,7 @@ Test(plan, where_dividing_leaves_much_unused_there_is_one_above_the_limit) /* RL
     cr_expect_str_eq(options_of(asked(5, 10, 0.2)), "1x5 2x2 3x2 5x1*");
     cr_expect_eq(p.options[2].slots, 6);
     cr_expect_eq(p.options[2].in_flight, 5);
-    expect_near(p.options[2].possible, 25);
+    expect_equal(p.options[2].possible, 25);
 }
 
 /* RL.4's table, which tests/fleet/adaptive_test.sh measures: 5 slots. */
@@ -81,22 +81,22 @@ Test(plan, calls_a_second_are_those_that_a_fleet_makes) /* RL.4, RL.6 */
     } table[] = { { 0.2, 25 }, { 2, 2.5 }, { 10, 0.5 } };
 
     for (size_t i = 0; i < 3; i++) {
-        make(asked(5, 100, table[i].seconds));
-        expect_near(best()->possible, table[i].calls);
-        expect_near(best()->throughput, table[i].calls);
+        make_plan(asked(5, 100, table[i].seconds));
+        expect_equal(best()->possible, table[i].calls);
+        expect_equal(best()->throughput, table[i].calls);
     }
 }
 
 Test(plan, headroom_utilisation_and_waits_follow_from_the_load) /* RL.6 */
 {
-    make(asked(6, 20, 0.2));
+    make_plan(asked(6, 20, 0.2));
 
-    expect_near(p.load, 4);
-    expect_near(best()->headroom, 10);
-    expect_near(best()->throughput, 20);
-    expect_near(best()->utilisation, 4.0 / 6);
-    expect_near(best()->wait_chance, 0.28476084538375973);
-    expect_near(best()->mean_wait, 0.028476084538375973);
+    expect_equal(p.load, 4);
+    expect_equal(best()->headroom, 10);
+    expect_equal(best()->throughput, 20);
+    expect_equal(best()->utilisation, 4.0 / 6);
+    expect_equal(best()->wait_chance, 0.28476084538375973);
+    expect_equal(best()->mean_wait, 0.028476084538375973);
     cr_expect_gt(best()->rare_wait, best()->mean_wait);
     cr_expect(p.carries);
 }
@@ -104,7 +104,7 @@ Test(plan, headroom_utilisation_and_waits_follow_from_the_load) /* RL.6 */
 /* 20/s × 200 ms is not a hair below four calls: four slots are overloaded. */
 Test(plan, exactly_as_much_as_possible_is_overloaded) /* RL.6 */
 {
-    make(asked(4, 20, 0.2));
+    make_plan(asked(4, 20, 0.2));
 
     cr_expect(!p.carries);
     cr_expect_eq(best()->headroom, 0);
@@ -114,11 +114,11 @@ Test(plan, exactly_as_much_as_possible_is_overloaded) /* RL.6 */
 
 Test(plan, overload_says_what_limit_would_do) /* RL.6 */
 {
-    make(asked(5, 20, 2));
+    make_plan(asked(5, 20, 2));
 
     cr_expect(!p.carries);
-    expect_near(best()->headroom, -17.5);
-    expect_near(best()->utilisation, 8);
+    expect_equal(best()->headroom, -17.5);
+    expect_equal(best()->utilisation, 8);
     cr_expect_eq(p.least, 41);
     cr_expect_eq(p.pleasant, 50);
 }
@@ -138,7 +138,7 @@ Test(plan, a_rollout_adds_the_surge_and_terminating_pods) /* RL.6; DESIGN, "The 
         plan_request r = asked(6, 10, 0.2);
         r.surge = table[i].surge;
         r.surge_is_percent = table[i].is_percent;
-        make(r);
+        make_plan(r);
         cr_expect_eq(best()->replicas, 3);
         cr_expect_eq(best()->surge_pods, table[i].pods, "%d", table[i].surge);
         cr_expect_eq(best()->surge_in_flight, table[i].in_flight, "%d", table[i].surge);
@@ -152,7 +152,7 @@ Test(plan, recommended_is_what_carries_the_rate_with_one_pod_lost) /* RL.6 */
     cr_expect_str_eq(options_of(asked(6, 19, 0.2)), "1x6 2x3 3x2* 6x1");
     cr_expect(best()->left_carries);
     cr_expect_str_eq(options_of(asked(6, 20, 0.2)), "1x6 2x3 3x2 6x1*");
-    expect_near(best()->left_possible, 25);
+    expect_equal(best()->left_possible, 25);
     /* Nothing carries 29/s with one lost: then the fewest pods. */
     cr_expect_str_eq(options_of(asked(6, 29, 0.2)), "1x6 2x3 3x2* 6x1");
     cr_expect(!best()->left_carries);
@@ -218,7 +218,7 @@ Test(plan, holds_for_every_limit) /* RL.6 */
             r.max_replicas = PLAN_MOST_REPLICAS;
             r.present_replicas = 5;
             r.present_each = 3;
-            make(r);
+            make_plan(r);
             cr_assert(p.n > 0 && p.n <= PLAN_MOST_OPTIONS);
             for (size_t o = 0; o < p.n; o++) {
                 const plan_option *it = &p.options[o], *last = o ? it - 1 : NULL;

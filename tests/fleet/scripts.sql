@@ -1,4 +1,4 @@
--- What the world outside does to scripts (../support/script.h): responses at any moment, decisions
+-- What the world outside does to scripts (../toys/script.h): responses at any moment, decisions
 -- about whatever waits for one. Each call of public.tick is a transaction of its own.
 
 CREATE TABLE public.heard (process_id uuid PRIMARY KEY, n integer NOT NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Random processes (tests/support/script.h) on real workers that are killed, told to end and kill themselves,
+# Random processes (tests/toys/script.h) on real workers that are killed, told to end and kill themselves,
 # on a server that is restarted: DESIGN 4 and 8. What each did is compared with a model in the end.
 # COMMANDBUS_TEST_SEED replays the scripts (not the moments), COMMANDBUS_FLEET_SECONDS says for how long.
 # shellcheck source=tests/fleet/lib.sh

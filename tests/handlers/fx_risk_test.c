@@ -13,19 +13,19 @@
 
 static test_simulator sim;
 
-static void open_all(void)
+static void open_apis(void)
 {
     sim = simulator_start(NULL, NULL);
     apis_open(sim.url);
 }
 
-static void close_all(void)
+static void close_apis(void)
 {
     apis_close();
     simulator_stop(&sim);
 }
 
-TestSuite(fx_risk, .init = open_all, .fini = close_all);
+TestSuite(fx_risk, .init = open_apis, .fini = close_apis);
 
 #define FX(amount, from, to, day)                                                  \
     "{\"amount\": " amount ", \"fromCurrency\": " from ", \"toCurrency\": " to "," \
@@ -163,44 +163,37 @@ Test(fx_risk, over_capacity_is_transient_and_waits_as_long_as_it_is_told)
     cr_expect_eq(booked, 7);
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* A run that ends at *arg, by the clock. */
-static int64_t remaining_ms(void *arg)
+static int64_t remaining_until_end(void *arg)
 {
-    return *(int64_t *)arg - clock_ms();
+    return *(int64_t *)arg - test_clock_ms();
 }
 
-static bool is_lost(void *arg)
+static bool is_lost_at_end(void *arg)
 {
-    return remaining_ms(arg) <= 0;
+    return remaining_until_end(arg) <= 0;
 }
 
 Test(fx_risk, a_call_without_an_answer_ends_within_the_time_of_the_run)
 {
-    static const cb_host host = { .remaining_ms = remaining_ms };
+    static const cb_host host = { .remaining_ms = remaining_until_end };
     cb_command c = api_command("BookFx", good_fx);
-    int64_t end = clock_ms() + 3000;
+    int64_t end = test_clock_ms() + 3000;
     simulator_behave(&sim, "fx", "{\"timeout\": 100}");
 
     api_run run = api_do(&c, &host, &end);
 
     cr_expect_str_eq(run.outcome, "TRANSIENT CALL_TIMEOUT", "%s", run.message);
-    cr_expect_lt(clock_ms(), end + (int64_t)(1000 * (test_slowness() - 1)));
+    cr_expect_lt(test_clock_ms(), end + (int64_t)(1000 * (test_slowness() - 1)));
     simulator_await(&sim, "fx/in_flight", 0);
 }
 
 Test(fx_risk, without_time_or_lease_nobody_is_called)
 {
-    static const cb_host no_time = { .remaining_ms = remaining_ms }, lost = { .is_lost = is_lost };
+    static const cb_host no_time = { .remaining_ms = remaining_until_end },
+                         lost = { .is_lost = is_lost_at_end };
     cb_command c = api_command("BookFx", good_fx);
-    int64_t end = clock_ms();
+    int64_t end = test_clock_ms();
 
     cr_expect_str_eq(api_do(&c, &no_time, &end).outcome, "TRANSIENT OUT_OF_TIME");
     cr_expect_str_eq(api_do(&c, &lost, &end).outcome, "TRANSIENT LEASE_LOST");
@@ -211,15 +204,15 @@ Test(fx_risk, without_time_or_lease_nobody_is_called)
 /* A call whose outcome does not count any more gives its slot back. */
 Test(fx_risk, a_call_ends_when_its_lease_is_lost)
 {
-    static const cb_host host = { .is_lost = is_lost };
+    static const cb_host host = { .is_lost = is_lost_at_end };
     cb_command c = api_command("BookFx", good_fx);
-    int64_t end = clock_ms() + 300;
+    int64_t end = test_clock_ms() + 300;
     simulator_behave(&sim, "fx", "{\"timeout\": 100}");
 
     api_run run = api_do(&c, &host, &end);
 
     cr_expect_str_eq(run.outcome, "TRANSIENT LEASE_LOST", "%s", run.message);
-    cr_expect_lt(clock_ms(), end + (int64_t)(5000 * test_slowness()));
+    cr_expect_lt(test_clock_ms(), end + (int64_t)(5000 * test_slowness()));
 }
 
 Test(fx_risk, an_api_that_is_away_is_transient_and_goes_on_when_it_is_back)

@@ -1,5 +1,6 @@
 /* The sample handler Hold: a call that whoever is called can count. */
 #include "expect.h"
+#include "handler.h"
 #include "parallel.h"
 #include "tally.h"
 
@@ -14,27 +15,22 @@
 static cb_set *sample;
 static cb_handler_fn *hold;
 
-static void load(void)
+static void load_hold(void)
 {
     cb_error e = { 0 };
 
     expect_ok(cb_set_load(getenv("COMMANDBUS_MODULES_DIR"), "sample", &sample, &e), e);
-    const cb_module *m = cb_set_module(sample);
-    for (size_t i = 0; i < m->n_handlers; i++) {
-        if (strcmp(m->handlers[i].command_type, "Hold") == 0)
-            hold = m->handlers[i].run;
-    }
-    cr_assert(hold);
+    hold = test_handler(sample, "Hold");
 }
 
-static void unload(void)
+static void unload_hold(void)
 {
     cb_set_free(sample);
 }
 
-TestSuite(hold, .init = load, .fini = unload);
+TestSuite(hold, .init = load_hold, .fini = unload_hold);
 
-static cb_command command_of(const char *data)
+static cb_command hold_command(const char *data)
 {
     return (cb_command){ .command_id = cb_uuid_new(),
                          .domain = "sample",
@@ -49,10 +45,10 @@ typedef struct {
     atomic_int succeeded;
 } callers;
 
-static void call(size_t i, void *arg)
+static void call_hold(size_t i, void *arg)
 {
     callers *all = arg;
-    cb_command c = command_of(all->data);
+    cb_command c = hold_command(all->data);
     cb_context *ctx = NULL;
     cb_settlement out;
 
@@ -71,12 +67,12 @@ Test(hold, is_an_open_call_for_as_long_as_it_runs)
     callers all = { .succeeded = 0 };
     snprintf(all.data, sizeof all.data, "{\"port\": %d, \"ms\": 500}", t.port);
 
-    parallel_run(8, call, &all);
+    parallel_run(8, call_hold, &all);
 
     cr_expect_eq(all.succeeded, 8);
     cr_expect_eq(tally_number(&t, "max"), 8);
     cr_expect_eq(tally_number(&t, "open"), 0, "a call was counted after its handler returned");
-    parallel_run(8, call, &all);
+    parallel_run(8, call_hold, &all);
     cr_expect_eq(tally_number(&t, "max"), 8);
     cr_expect_eq(tally_number(&t, "total"), 16);
     cr_expect_eq(tally_number(&t, "keys"), 16);
@@ -130,7 +126,7 @@ Test(hold, returns_only_when_its_call_is_not_counted_any_more)
               listen(s.listener, 1) == 0 &&
               getsockname(s.listener, (struct sockaddr *)&address, &size) == 0);
     snprintf(data, sizeof data, "{\"port\": %d, \"ms\": 1}", ntohs(address.sin_port));
-    s.command = command_of(data);
+    s.command = hold_command(data);
 
     parallel_run(2, call_or_answer, &s);
 
@@ -148,7 +144,7 @@ Test(hold, is_transient_when_nobody_answers)
     cb_settlement out;
     char data[64];
     snprintf(data, sizeof data, "{\"port\": %d, \"ms\": 1}", t.port);
-    cb_command c = command_of(data);
+    cb_command c = hold_command(data);
     tally_stop(&t);
     cr_assert(cb_context_open(&c, NULL, NULL, &ctx, NULL));
 

@@ -51,7 +51,7 @@ static bool send_reply(int fd, const reply *r)
     return fclose(out) == 0;
 }
 
-static void *serve(void *arg)
+static void *serve_api(void *arg)
 {
     api *a = arg;
     int fd;
@@ -68,7 +68,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static void start(api *a, reply says)
+static void start_api(api *a, reply says)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -81,12 +81,12 @@ static void start(api *a, reply says)
               listen(a->listener, 8) == 0 &&
               getsockname(a->listener, (struct sockaddr *)&address, &size) == 0);
     a->port = ntohs(address.sin_port);
-    cr_assert_eq(pthread_create(&a->thread, NULL, serve, a), 0);
+    cr_assert_eq(pthread_create(&a->thread, NULL, serve_api, a), 0);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", a->port);
     apis_open(url);
 }
 
-static void stop(api *a)
+static void stop_api(api *a)
 {
     apis_close(); /* and with it all connections */
     shutdown(a->listener, SHUT_RDWR);
@@ -143,9 +143,9 @@ Test(http, answers_become_outcomes)
     api a;
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
-        start(&a, cases[i].says);
+        start_api(&a, cases[i].says);
         api_run run = api_do_once("BookFx", data);
-        stop(&a);
+        stop_api(&a);
         cr_expect_str_eq(run.outcome, cases[i].outcome, "%s: %s %s", cases[i].says.head,
                          run.outcome, run.message);
         cr_expect_eq(run.retry_seconds, cases[i].retry_seconds, "%s: %g", cases[i].says.head,
@@ -175,14 +175,14 @@ Test(http, a_booking_that_no_release_could_name_is_not_taken_over)
                  ids[i]);
         snprintf(decision, sizeof decision,
                  "{\"reference\":\"%s\",\"status\":\"APPROVED\",\"score\":1}", ids[i]);
-        start(&a, (reply){ "HTTP/1.1 201 Created\r\n", contract });
+        start_api(&a, (reply){ "HTTP/1.1 201 Created\r\n", contract });
         cr_expect_str_eq(api_do_once("BookFx", data).outcome, "PERMANENT RESPONSE_INVALID", "%s",
                          ids[i]);
-        stop(&a);
-        start(&a, (reply){ "HTTP/1.1 201 Created\r\n", decision });
+        stop_api(&a);
+        start_api(&a, (reply){ "HTTP/1.1 201 Created\r\n", decision });
         cr_expect_str_eq(api_do_once("BookRisk", risk_data).outcome, "PERMANENT RESPONSE_INVALID",
                          "%s", ids[i]);
-        stop(&a);
+        stop_api(&a);
     }
 }
 
@@ -219,9 +219,9 @@ Test(http, only_what_was_declined_may_be_unknown_when_it_is_released)
     api a;
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
-        start(&a, cases[i].says);
+        start_api(&a, cases[i].says);
         api_run run = api_do_once("ReleaseRisk", cases[i].data);
-        stop(&a);
+        stop_api(&a);
         cr_expect_str_eq(run.outcome, cases[i].outcome, "%s, %s: %s", cases[i].says.head,
                          cases[i].data, run.outcome);
         cr_expect_eq(a.requests, 1);
@@ -233,11 +233,11 @@ Test(http, an_answer_of_more_than_a_mebibyte_is_not_read)
     char *large = calloc(1, 3000001);
     api a;
     memset(large, ' ', 3000000);
-    start(&a, (reply){ "HTTP/1.1 200 OK\r\n", large });
+    start_api(&a, (reply){ "HTTP/1.1 200 OK\r\n", large });
 
     api_run run = api_do_once("BookFx", data);
 
-    stop(&a);
+    stop_api(&a);
     free(large);
     cr_expect_str_eq(run.outcome, "PERMANENT RESPONSE_INVALID", "%s", run.message);
 }
@@ -245,12 +245,12 @@ Test(http, an_answer_of_more_than_a_mebibyte_is_not_read)
 Test(http, calls_one_after_the_other_share_a_connection)
 {
     api a;
-    start(&a, (reply)ANSWER("201", "", CONTRACT("2.00")));
+    start_api(&a, (reply)ANSWER("201", "", CONTRACT("2.00")));
 
     for (int i = 0; i < 5; i++)
         cr_expect_str_eq(api_do_once("BookFx", data).outcome, "SUCCESS");
 
-    stop(&a);
+    stop_api(&a);
     cr_expect_eq(a.requests, 5);
     cr_expect_eq(a.connections, 1);
 }
@@ -260,11 +260,11 @@ Test(http, a_request_carries_the_key_and_exact_amounts)
     api a;
     cb_command c = api_command("BookFx", data);
     char key[80];
-    start(&a, (reply)ANSWER("201", "", CONTRACT("2.00")));
+    start_api(&a, (reply)ANSWER("201", "", CONTRACT("2.00")));
 
     api_do(&c, NULL, NULL);
 
-    stop(&a);
+    stop_api(&a);
     snprintf(key, sizeof key, "Idempotency-Key: %s\r\n", c.command_id.text);
     cr_expect(strstr(a.last, key), "%s", a.last);
     cr_expect(strstr(a.last, "POST /fx/bookings HTTP/1.1\r\n"), "%s", a.last);

@@ -10,7 +10,7 @@
 static test_simulator sim;
 static cb_uuid process;
 
-static void open_all(void)
+static void open_network(void)
 {
     bus_open();
     pay_register(bus.db);
@@ -27,16 +27,16 @@ static void open_all(void)
     sim = simulator_start(bus.conninfo, NULL);
 }
 
-static void close_all(void)
+static void close_network(void)
 {
     simulator_stop(&sim);
     bus_close();
 }
 
-TestSuite(network, .init = open_all, .fini = close_all);
+TestSuite(network, .init = open_network, .fini = close_network);
 
 /* The key is the command's id. Returns the status of the answer. */
-static int submit(const char *key)
+static int submit_payment(const char *key)
 {
     char body[512];
 
@@ -59,8 +59,8 @@ static const char command[] = "00000000-0000-4000-8000-00000000c0de";
 
 Test(network, confirms_a_payment_at_four_levels_in_order)
 {
-    cr_assert_eq(submit(command), 201);
-    cr_assert_eq(submit(command), 201); /* the same payment: confirmed once */
+    cr_assert_eq(submit_payment(command), 201);
+    cr_assert_eq(submit_payment(command), 201); /* the same payment: confirmed once */
 
     simulator_await(&sim, "network/under_way", 0);
     expect_value(bus.conn, "L1, L2, L3, L4", "SELECT " RESPONSES);
@@ -74,7 +74,7 @@ Test(network, confirms_each_level_on_its_own_when_told_to)
 {
     simulator_behave(&sim, "network", "{\"inOrder\": false}");
     simulator_behave(&sim, "network-L1", "{\"minMs\": 700, \"maxMs\": 700}");
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
 
     simulator_await(&sim, "network/under_way", 0);
 
@@ -96,14 +96,14 @@ Test(network, an_error_at_a_level_is_the_last_answer)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         simulator_behave(&sim, "network-L2", cases[i].behaviour);
-        cr_assert_eq(submit(cb_uuid_new().text), 201);
+        cr_assert_eq(submit_payment(cb_uuid_new().text), 201);
         simulator_await(&sim, "network/under_way", 0);
         expect_value(bus.conn, cases[i].responses, "SELECT " RESPONSES);
         test_exec(bus.conn, "DELETE FROM commandbus.process_inbox");
     }
 }
 
-static void respond(const char *name, const char *payload)
+static void respond_to_payment(const char *name, const char *payload)
 {
     bool accepted;
     cb_error e = { 0 };
@@ -115,7 +115,7 @@ static void respond(const char *name, const char *payload)
 Test(network, a_pending_level_waits_for_a_person_and_the_others_for_it)
 {
     simulator_behave(&sim, "network-L2", "{\"pending\": 100}");
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
 
     wait_until(bus.conn, "SELECT count(*) = 1 FROM payments.pending_network_response");
     expect_value(bus.conn, "L2 PROCESS_STEP PENDING 00000000-0000-4000-8000-00000000c0de",
@@ -124,7 +124,7 @@ Test(network, a_pending_level_waits_for_a_person_and_the_others_for_it)
                  process.text);
     expect_value(bus.conn, "L1", "SELECT " RESPONSES);
 
-    respond("L2", "{\"reference\": \"by hand\"}");
+    respond_to_payment("L2", "{\"reference\": \"by hand\"}");
 
     simulator_await(&sim, "network/under_way", 0);
     expect_value(bus.conn, "L1, L2, L3, L4", "SELECT " RESPONSES);
@@ -134,10 +134,10 @@ Test(network, a_pending_level_waits_for_a_person_and_the_others_for_it)
 Test(network, a_person_who_refuses_has_the_last_word)
 {
     simulator_behave(&sim, "network-L1", "{\"pending\": 100}");
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
     wait_until(bus.conn, "SELECT count(*) = 1 FROM payments.pending_network_response");
 
-    respond("L1", "{\"error\": \"FRAUD\"}");
+    respond_to_payment("L1", "{\"error\": \"FRAUD\"}");
 
     simulator_await(&sim, "network/under_way", 0);
     expect_value(bus.conn, "L1 FRAUD", "SELECT " RESPONSES);
@@ -147,7 +147,7 @@ Test(network, a_person_who_refuses_has_the_last_word)
 Test(network, a_silent_level_holds_up_the_others)
 {
     simulator_behave(&sim, "network-L1", "{\"timeout\": 100}");
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
 
     simulator_await(&sim, "network/outcomes/timeout", 1);
     cr_expect_eq(simulator_number(&sim, "network/under_way"), 1);
@@ -163,7 +163,7 @@ Test(network, a_silent_level_holds_up_the_others)
 Test(network, an_answer_survives_a_lost_connection)
 {
     simulator_behave(&sim, "network", "{\"minMs\": 100, \"maxMs\": 300}");
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
     for (int level = 1; level <= 4; level++) {
         char reached[100];
         snprintf(reached, sizeof reached, "SELECT count(*) >= %d FROM commandbus.process_inbox",
@@ -182,7 +182,7 @@ Test(network, an_answer_survives_a_lost_connection)
 Test(network, a_process_that_is_not_there_is_given_up)
 {
     process = cb_uuid_new();
-    cr_assert_eq(submit(command), 201);
+    cr_assert_eq(submit_payment(command), 201);
 
     simulator_await(&sim, "network/under_way", 0);
     cr_expect_eq(simulator_number(&sim, "network/refused"), 1);

@@ -5,19 +5,7 @@
 
 #include <stdio.h>
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_api, .init = open_stage, .fini = close_stage);
+TestSuite(payment_api, .init = payer_open, .fini = payer_close);
 
 static const char *key_header(const cb_http_request *request, const char *name)
 {
@@ -37,12 +25,12 @@ static void copy_member(json_object *body, const char *name, char *to, size_t si
         snprintf(to, size, "%s", json_object_get_string(said));
 }
 
-static answered ask(cb_db *db, const char *path, const char *key, json_object *body_adopted)
+static answered post_api(cb_db *db, const char *path, const char *key, json_object *body_adopted)
 {
     cb_http_answer answer = { .status = 200 };
     cb_http_request request = { .body = body_adopted,
                                 .db = db,
-                                .types = s.kit.types,
+                                .types = payer.kit.types,
                                 .header = key_header,
                                 .arg = (void *)key };
     answered a = { 0 };
@@ -74,38 +62,38 @@ static json_object *payment_on(const char *day)
 }
 
 /* Valid until the next call. */
-static const char *submit(const char *key, const char *day)
+static const char *post_payment(const char *key, const char *day)
 {
     static answered a;
 
-    a = ask(s.rig.db, "/api/payments", key, payment_on(day));
+    a = post_api(bus.db, "/api/payments", key, payment_on(day));
     return a.text;
 }
 
 Test(payment_api, a_repeated_request_is_told_the_status_of_its_payment)
 {
-    cr_expect_str_eq(submit("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
-    payer_serve(&s, "risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
+    cr_expect_str_eq(post_payment("first", "2099-01-05"), "202 WAITING_FOR_ASYNC");
+    payer_serve("risk", "BookRisk", CB_BUSINESS_RULE, NULL, "BIZ_ERROR");
 
-    cr_expect_str_eq(submit("first", "2099-01-05"), "202 COMPENSATED");
+    cr_expect_str_eq(post_payment("first", "2099-01-05"), "202 COMPENSATED");
 
-    expect_value(s.rig.sql, "1", "SELECT count(*) FROM commandbus.process");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.process");
 }
 
 /* There are other refusals than that of a process that is there: none of them is taken for a payment on its way. */
 Test(payment_api, a_refusal_to_start_is_not_taken_for_a_payment_that_was_started)
 {
     test_exec(
-        s.rig.sql,
+        bus.conn,
         "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM "
         "commandbus.refuse('INVALID_OPERATION', 'not now', 'Wait.'); END $$; "
         "CREATE TRIGGER refuse BEFORE INSERT ON commandbus.process FOR EACH ROW EXECUTE "
         "FUNCTION public.refuse()");
-    cr_expect_str_eq(submit("second", "2099-01-05"), "503 NOT_STARTED");
+    cr_expect_str_eq(post_payment("second", "2099-01-05"), "503 NOT_STARTED");
 
-    test_exec(s.rig.sql, "DROP TRIGGER refuse ON commandbus.process");
-    cr_expect_str_eq(submit("second", "2099-01-05"), "202 WAITING_FOR_ASYNC");
-    expect_value(s.rig.sql, "PROCESSING", "SELECT string_agg(status, ' ') FROM payments.payment");
+    test_exec(bus.conn, "DROP TRIGGER refuse ON commandbus.process");
+    cr_expect_str_eq(post_payment("second", "2099-01-05"), "202 WAITING_FOR_ASYNC");
+    expect_value(bus.conn, "PROCESSING", "SELECT string_agg(status, ' ') FROM payments.payment");
 }
 
 /* ---- answers of the database that are lost ---- */
@@ -116,19 +104,19 @@ Test(payment_api, a_refusal_to_start_is_not_taken_for_a_payment_that_was_started
 static int lose_each_answer(const char *path, const char *key, json_object *(*body)(void),
                             const char *found, const char *code)
 {
-    test_proxy *proxy = test_proxy_start(s.rig.conninfo);
+    test_proxy *proxy = test_proxy_start(bus.conninfo);
     OWNED(cb_db) db = test_bus_open(test_proxy_conninfo(proxy));
     int untold = 0, cuts;
 
     for (int n = 1;; n++) {
         cb_error e = { 0 };
-        test_exec(s.rig.sql,
+        test_exec(bus.conn,
                   "TRUNCATE commandbus.process, commandbus.batch, payments.payment CASCADE");
         cuts = test_proxy_cuts(proxy);
         test_proxy_cut_answer(proxy, n);
-        answered a = ask(db, path, key, body());
+        answered a = post_api(db, path, key, body());
         test_proxy_cut(proxy, PROXY_FORWARD);
-        char *id = test_value(s.rig.sql, found, NULL);
+        char *id = test_value(bus.conn, found, NULL);
 
         if (*id && strncmp(a.text, "202", 3) != 0) {
             untold++;
@@ -191,7 +179,7 @@ Test(payment_api, with_a_key_an_unknown_outcome_is_asked_for_again)
 /* ---- drafts ---- */
 
 #define expect_draft(expected, id, cutoff)                                                         \
-    expect_value(s.rig.sql, expected,                                                              \
+    expect_value(bus.conn, expected,                                                               \
                  "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'EUR', " \
                  "'2099-01-05', " cutoff ")",                                                      \
                  (id).text)
@@ -210,8 +198,8 @@ Test(payment_api, a_payment_with_a_cut_off_is_the_same_unless_another_is_asked_f
 /* Its process was started without the API: it has no cut-off. */
 Test(payment_api, a_payment_without_a_cut_off_is_the_same_unless_one_is_asked_for)
 {
-    cb_uuid id = payer_start(&s, "PaymentStep", "EUR", 0);
-    expect_value(s.rig.sql, "t", "SELECT cutoff_at IS NULL FROM payments.payment");
+    cb_uuid id = payer_start("PaymentStep", "EUR", 0);
+    expect_value(bus.conn, "t", "SELECT cutoff_at IS NULL FROM payments.payment");
 
     expect_draft("SAME", id, "NULL");
     expect_draft("OTHER", id, "'2099-01-05T10:00:00Z'");

@@ -1,6 +1,7 @@
 /* SubmitPayment and UpdatePaymentStatus, one by one: what bad input gets, and what a status does to a payment. SIM.3, SIM.4. */
 #include "expect.h"
 #include "fixture.h"
+#include "handler.h"
 
 #include <commandbus/host.h>
 #include <commandbus/migrate.h>
@@ -36,18 +37,6 @@ static void close_set(void)
 
 TestSuite(payment_commands, .init = open_set, .fini = close_set);
 
-static cb_handler_fn *handler(const char *type)
-{
-    const cb_module *m = cb_set_module(set);
-
-    for (size_t i = 0; i < m->n_handlers; i++) {
-        if (strcmp(m->handlers[i].command_type, type) == 0)
-            return m->handlers[i].run;
-    }
-    cr_assert_fail("the payments set has no %s", type);
-    return NULL;
-}
-
 /* Runs the command that waits: "SUCCESS", or "PERMANENT CODE"; effects are run. Valid until the next call. */
 static const char *run_next(const char *type)
 {
@@ -63,7 +52,7 @@ static const char *run_next(const char *type)
     expect_ok(cb_receive(bus.db, receiver, 1, &claim, &e), e);
     cr_assert_eq(cb_claim_count(claim), 1);
     expect_ok(cb_context_open(cb_claim_at(claim, 0), NULL, NULL, &ctx, &e), e);
-    cb_context_run(ctx, handler(type), 0, &out);
+    cb_context_run(ctx, test_handler(set, type), 0, &out);
     if (cb_context_effects(ctx) > 0)
         expect_ok(cb_settle_with_effects(bus.db, "here", &out, ctx, 0, &e), e);
     snprintf(text, sizeof text, "%s%s%s", cb_outcome_name(out.outcome), out.error_code ? " " : "",
@@ -72,7 +61,7 @@ static const char *run_next(const char *type)
 }
 
 /* One that the process sends. */
-static const char *run(const char *type, const char *data)
+static const char *run_command(const char *type, const char *data)
 {
     test_send_of_process(bus.conn, &process_id, "payments", type, data);
     return run_next(type);
@@ -84,10 +73,10 @@ static const char *run(const char *type, const char *data)
 #define FACTS FACTS_ON("2099-01-05")
 #define expect_run(expected, type, data)                              \
     do {                                                              \
-        const char *found_ = run(type, data);                         \
+        const char *found_ = run_command(type, data);                 \
         cr_expect_str_eq(found_, expected, "%s by %s", found_, data); \
     } while (0)
-#define expect_payment(expected)     \
+#define expect_payments(expected)    \
     expect_value(bus.conn, expected, \
                  "SELECT string_agg(status || ' ' || debit_amount, ', ') FROM payments.payment")
 
@@ -95,14 +84,14 @@ static const char *run(const char *type, const char *data)
 Test(payment_commands, a_status_changes_the_payment_with_the_command_and_never_back)
 {
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"PROCESSING\", " FACTS "}");
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"CANCELLED\", " FACTS "}");
-    expect_payment("CANCELLED 10.00");
+    expect_payments("CANCELLED 10.00");
     expect_run("SUCCESS", "UpdatePaymentStatus", "{\"status\": \"COMPLETE\", " FACTS "}");
     /* Whoever begins it goes on to book and to pay: not silently. */
     expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus",
                "{\"status\": \"PROCESSING\", " FACTS "}");
-    expect_payment("CANCELLED 10.00");
+    expect_payments("CANCELLED 10.00");
 }
 
 Test(payment_commands, a_payment_of_another_process_is_not_touched)
@@ -117,7 +106,7 @@ Test(payment_commands, a_payment_of_another_process_is_not_touched)
     process_id = cb_uuid_new();
     expect_run("PERMANENT EFFECT_FAILED", "UpdatePaymentStatus", begin);
     expect_run("SUCCESS", "UpdatePaymentStatus", complete);
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
 }
 
 Test(payment_commands, an_unknown_status_or_one_without_a_payment_is_refused)
@@ -154,7 +143,7 @@ Test(payment_commands, what_cannot_be_paid_is_refused_before_anybody_is_called)
     expect_run("PERMANENT VALUE_DATE_PAST", "SubmitPayment",
                SUBMIT("\"10\"", "EUR", "B", "2020-01-05"));
 
-    const char *found = run("SubmitPayment", SUBMIT("\"10\"", "EUR", "B", "2099-01-05"));
+    const char *found = run_command("SubmitPayment", SUBMIT("\"10\"", "EUR", "B", "2099-01-05"));
     cr_expect_eq(strncmp(found, "TRANSIENT ", 10), 0, "%s", found);
 }
 
@@ -178,7 +167,7 @@ Test(payment_commands, those_of_a_sender_in_the_name_of_a_process_are_refused)
         expect_ok(cb_send_command(bus.db, &forged, NULL, &e), e);
         cr_expect_str_eq(run_next(sent[i].type), "PERMANENT NOT_OF_A_PROCESS");
     }
-    expect_payment("PROCESSING 10.00");
+    expect_payments("PROCESSING 10.00");
 }
 
 Test(payment_commands, a_set_that_is_not_told_where_to_pay_does_not_start)

@@ -2,19 +2,7 @@
  * is at its end. */
 #include "payer.h"
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_crash, .init = open_stage, .fini = close_stage);
+TestSuite(payment_crash, .init = payer_open, .fini = payer_close);
 
 /* Who answers next: a domain's handler, or without one the network with this error. */
 typedef struct {
@@ -57,38 +45,38 @@ static const struct {
 /* True: the worker had died, and another one went on. */
 static bool go_on(void)
 {
-    stage_go(&s);
-    if (!s.kit.crashed)
+    stage_go(&payer);
+    if (!payer.kit.crashed)
         return false;
-    stage_restart(&s);
-    stage_go(&s);
-    stage_wait(&s, 6); /* an attempt that was lost is made again */
-    stage_go(&s);
+    stage_restart(&payer);
+    stage_go(&payer);
+    stage_wait(&payer, 6); /* an attempt that was lost is made again */
+    stage_go(&payer);
     return true;
 }
 
 static void take_turn(const turn *t, cb_uuid id)
 {
     if (t->domain)
-        stage_serve(&s, t->domain, CB_SUCCESS, t->result, NULL);
+        stage_serve(&payer, t->domain, CB_SUCCESS, t->result, NULL);
     else
-        stage_respond(&s, id, "L1", t->result);
+        stage_respond(&payer, id, "L1", t->result);
 }
 
 /* A row as the API leaves it, so that also a manager whose marks nobody makes has one. */
-static cb_uuid begin(const char *type)
+static cb_uuid begin_payment(const char *type)
 {
     cb_uuid id = cb_uuid_new();
     cb_process_request_options options = { .process_id = id.text };
     cb_error e;
 
     free(
-        test_value(s.rig.sql,
+        test_value(bus.conn,
                    "SELECT verdict FROM payments.draft($1, 'ACC-1', 'ACC-2', 100.00, 'EUR', 'USD', "
                    "'2099-01-05', NULL)",
                    id.text, NULL));
     cr_assert(
-        cb_process_request_start(s.rig.db, type,
+        cb_process_request_start(bus.db, type,
                                  "{\"debitAccount\": \"ACC-1\", \"creditAccount\": \"ACC-2\", "
                                  "\"debitAmount\": \"100.00\", \"debitCurrency\": \"EUR\", "
                                  "\"creditCurrency\": \"USD\", \"valueDate\": \"2099-01-05\"}",
@@ -103,9 +91,9 @@ Test(payment_crash, is_survived_at_every_moment)
         int moment = 1;
 
         for (bool crashed = true; crashed; moment++) {
-            s.kit.durable = 0;
-            s.kit.crash_after = moment;
-            cb_uuid id = begin(lives[l].type);
+            payer.kit.durable = 0;
+            payer.kit.crash_after = moment;
+            cb_uuid id = begin_payment(lives[l].type);
 
             crashed = go_on();
             for (size_t i = 0; i < lives[l].n_turns; i++) {
@@ -113,13 +101,13 @@ Test(payment_crash, is_survived_at_every_moment)
                 crashed = go_on() || crashed;
             }
 
-            expect_status(&s, lives[l].end, id);
-            expect_payment(&s, "CANCELLED", id);
-            expect_value(s.rig.sql, lives[l].commands,
+            expect_status(&payer, lives[l].end, id);
+            expect_payment("CANCELLED", id);
+            expect_value(bus.conn, lives[l].commands,
                          "SELECT count(*) || ' ' || count(DISTINCT command_type) FROM "
                          "commandbus.command_metadata WHERE correlation_id = $1",
                          id.text);
-            expect_nothing_waits(&s);
+            expect_nothing_waits();
         }
         cr_expect_gt(moment, lives[l].least_moments, "%s: only %d moments to die at", lives[l].type,
                      moment);

@@ -4,19 +4,7 @@
 
 #include <stdio.h>
 
-static stage s;
-
-static void open_stage(void)
-{
-    s = payer_open();
-}
-
-static void close_stage(void)
-{
-    payer_close(&s);
-}
-
-TestSuite(payment_input, .init = open_stage, .fini = close_stage);
+TestSuite(payment_input, .init = payer_open, .fini = payer_close);
 
 /* Facts that do not make a payment, and the code that each gets. */
 static const struct {
@@ -55,17 +43,17 @@ static const struct {
 Test(payment_input, facts_that_do_not_make_a_payment_end_with_a_code_and_book_nothing)
 {
     for (size_t i = 0; i < CB_COUNT(wrong); i++) {
-        cb_uuid step = payer_start_with(&s, "PaymentStep", wrong[i].state);
-        cb_uuid workflow = payer_start_with(&s, "PaymentWorkflow", wrong[i].state);
+        cb_uuid step = payer_start_with("PaymentStep", wrong[i].state);
+        cb_uuid workflow = payer_start_with("PaymentWorkflow", wrong[i].state);
         char expected[60];
 
         snprintf(expected, sizeof expected, "COMPENSATED %s", wrong[i].code);
-        expect_status(&s, expected, step);
-        expect_payment(&s, "none", step);
-        expect_status(&s, "COMPENSATED INVALID_PAYMENT", workflow);
-        expect_payment(&s, "none", workflow);
+        expect_status(&payer, expected, step);
+        expect_payment("none", step);
+        expect_status(&payer, "COMPENSATED INVALID_PAYMENT", workflow);
+        expect_payment("none", workflow);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* Of the wrong type, or a number that nothing can hold: no state at all, so an operator hears of it. */
@@ -83,10 +71,10 @@ Test(payment_input, an_invalid_state_waits_for_an_operator_and_books_nothing)
     };
 
     for (size_t i = 0; i < CB_COUNT(types) * CB_COUNT(states); i++) {
-        cb_uuid id = payer_start_with(&s, types[i % CB_COUNT(types)], states[i / CB_COUNT(types)]);
-        expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
+        cb_uuid id = payer_start_with(types[i % CB_COUNT(types)], states[i / CB_COUNT(types)]);
+        expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* Who starts a payment neither approves nor confirms it. */
@@ -110,23 +98,23 @@ Test(payment_input, a_process_is_started_with_facts_and_nothing_that_is_to_happe
                  "\"2099-01-05\", %s}",
                  forged[i / CB_COUNT(types)]);
 
-        cb_uuid id = payer_start_with(&s, types[i % CB_COUNT(types)].type, state);
+        cb_uuid id = payer_start_with(types[i % CB_COUNT(types)].type, state);
 
-        expect_status(&s, types[i % CB_COUNT(types)].code, id);
+        expect_status(&payer, types[i % CB_COUNT(types)].code, id);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.command_metadata");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
 /* The manager asks a command, whose answers payment_commands_test.c has. */
 Test(payment_input, a_manager_that_is_told_that_its_payment_is_invalid_books_nothing)
 {
-    cb_uuid id = payer_start(&s, "PaymentManager", "EUR", 0);
+    cb_uuid id = payer_start("PaymentManager", "EUR", 0);
 
-    payer_serve(&s, "payments", "UpdatePaymentStatus", CB_BUSINESS_RULE, NULL, "VALUE_DATE_PAST");
+    payer_serve("payments", "UpdatePaymentStatus", CB_BUSINESS_RULE, NULL, "VALUE_DATE_PAST");
 
-    expect_status(&s, "COMPENSATED VALUE_DATE_PAST", id);
-    expect_commands(&s, "payments/UpdatePaymentStatus FAILED", id);
-    expect_nothing_waits(&s);
+    expect_status(&payer, "COMPENSATED VALUE_DATE_PAST", id);
+    expect_commands(&payer, "payments/UpdatePaymentStatus FAILED", id);
+    expect_nothing_waits();
 }
 
 /* A date that was good when the payment was taken up and has passed since is for FX and the gateway to judge: no replay
@@ -136,20 +124,20 @@ Test(payment_input, a_value_date_that_passes_later_does_not_break_a_payment)
     static const char *const types[] = { "PaymentStep", "PaymentWorkflow", "PaymentManager" };
 
     for (size_t i = 0; i < CB_COUNT(types); i++) {
-        cb_uuid id = payer_start(&s, types[i], "EUR", 0);
+        cb_uuid id = payer_start(types[i], "EUR", 0);
         if (i == 2)
-            payer_serve(&s, "payments", "UpdatePaymentStatus", CB_SUCCESS, NULL, NULL);
-        free(test_value(s.rig.sql,
+            payer_serve("payments", "UpdatePaymentStatus", CB_SUCCESS, NULL, NULL);
+        free(test_value(bus.conn,
                         "UPDATE commandbus.process SET state = state || '{\"valueDate\": "
                         "\"2020-01-05\"}', initial_state = initial_state || '{\"valueDate\": "
                         "\"2020-01-05\"}' WHERE process_id = $1 RETURNING 1",
                         id.text, NULL));
 
-        payer_serve(&s, "risk", "BookRisk", CB_SUCCESS, RISK("PENDING"), NULL);
+        payer_serve("risk", "BookRisk", CB_SUCCESS, RISK("PENDING"), NULL);
 
-        expect_status(&s, "WAITING_FOR_ASYNC", id);
-        expect_state(&s, "PENDING", id, "riskStatus");
-        expect_state(&s, "2020-01-05", id, "valueDate");
+        expect_status(&payer, "WAITING_FOR_ASYNC", id);
+        expect_state(&payer, "PENDING", id, "riskStatus");
+        expect_state(&payer, "2020-01-05", id, "valueDate");
     }
 }
 
@@ -182,10 +170,10 @@ Test(payment_input, an_amount_has_the_digits_of_its_currency)
                  "\"2099-01-05\"}",
                  cases[i].amount, cases[i].currency, cases[i].currency);
 
-        cb_uuid id = payer_start_with(&s, "PaymentStep", state);
+        cb_uuid id = payer_start_with("PaymentStep", state);
 
         expect_value(
-            s.rig.sql, cases[i].expected,
+            bus.conn, cases[i].expected,
             "SELECT concat_ws(' ', p.status, p.error_code, c.data::jsonb ->> 'amount') FROM "
             "commandbus.process p LEFT JOIN commandbus.command_metadata c ON "
             "c.process_id = p.process_id WHERE p.process_id = $1",

@@ -1,6 +1,7 @@
 /* The sample handler Record: a row and a completed command, both or neither. */
 #include "expect.h"
 #include "fixture.h"
+#include "handler.h"
 
 #include <commandbus/host.h>
 #include <commandbus/migrate.h>
@@ -8,7 +9,7 @@
 
 static cb_set *sample;
 
-static void set_up(void)
+static void open_sample(void)
 {
     char folder[512];
     cb_migrate_report done;
@@ -23,25 +24,13 @@ static void set_up(void)
     expect_ok(cb_migrate_set(bus.db, "sample", folder, &done, &e), e);
 }
 
-static void tear_down(void)
+static void close_sample(void)
 {
     bus_close();
     cb_set_free(sample);
 }
 
-TestSuite(record, .init = set_up, .fini = tear_down);
-
-static cb_handler_fn *handler(void)
-{
-    const cb_module *m = cb_set_module(sample);
-
-    for (size_t i = 0; i < m->n_handlers; i++) {
-        if (strcmp(m->handlers[i].command_type, "Record") == 0)
-            return m->handlers[i].run;
-    }
-    cr_assert_fail("the sample set has no Record");
-    return NULL;
-}
+TestSuite(record, .init = open_sample, .fini = close_sample);
 
 /* Sends a Record to domain fx, claims it, runs it, and settles it with its effect. */
 static cb_uuid record(const char *data, cb_settlement *out)
@@ -60,7 +49,7 @@ static cb_uuid record(const char *data, cb_settlement *out)
     expect_ok(cb_receive(bus.db, receiver, 1, &claim, &e), e);
     cr_assert_eq(cb_claim_count(claim), 1);
     expect_ok(cb_context_open(cb_claim_at(claim, 0), NULL, NULL, &ctx, &e), e);
-    cb_context_run(ctx, handler(), 0, out);
+    cb_context_run(ctx, test_handler(sample, "Record"), 0, out);
     cr_assert_eq(cb_context_effects(ctx), 1);
     expect_ok(cb_settle_with_effects(bus.db, "test", out, ctx, 0, &e), e);
     out->result = out->error_code = out->error_message = NULL; /* borrowed from what ends here */

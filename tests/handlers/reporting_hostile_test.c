@@ -20,7 +20,7 @@ TestSuite(reporting_hostile, .init = reports_open, .fini = reports_close);
 
 #define PERIOD "\"from_date\": \"2023-01-01\", \"to_date\": \"2023-01-31\""
 
-static void expect_refused(const char *type, const char *data, const char *outcome)
+static void expect_report_refused(const char *type, const char *data, const char *outcome)
 {
     report_run run = report_do_again(cb_uuid_new(), NULL, type, data);
 
@@ -59,7 +59,7 @@ Test(reporting_hostile, queries_that_make_no_sense_are_refused)
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         char outcome[64];
         snprintf(outcome, sizeof outcome, "PERMANENT %s", cases[i].code);
-        expect_refused("StatementQuery", cases[i].data, outcome);
+        expect_report_refused("StatementQuery", cases[i].data, outcome);
     }
 }
 
@@ -113,15 +113,15 @@ Test(reporting_hostile, lists_and_names_that_are_too_long_are_refused)
     for (int i = 1; i <= 100; i++)
         end += sprintf(end, ", \"A%d\"", i);
     strcpy(end, "]}");
-    expect_refused("StatementQuery", data, "PERMANENT TOO_MANY_ACCOUNTS");
+    expect_report_refused("StatementQuery", data, "PERMANENT TOO_MANY_ACCOUNTS");
 
     end = stpcpy(data, "{" PERIOD ", \"account_list\": [\"");
     memset(end, 'A', 35);
     strcpy(end + 35, "\"]}");
-    expect_refused("StatementQuery", data, "PERMANENT INVALID_ACCOUNT");
+    expect_report_refused("StatementQuery", data, "PERMANENT INVALID_ACCOUNT");
     memset(end, 'A', 34);
     strcpy(end + 34, "\"]}");
-    expect_refused("StatementQuery", data, "BUSINESS_RULE UNKNOWN_ACCOUNT");
+    expect_report_refused("StatementQuery", data, "BUSINESS_RULE UNKNOWN_ACCOUNT");
     free(data);
 }
 
@@ -296,7 +296,7 @@ Test(reporting_hostile, links_are_not_followed)
 
 /* ---- runs that are cut off ---- */
 
-static bool is_lost(void *arg)
+static bool is_always_lost(void *arg)
 {
     (void)arg;
     return true;
@@ -312,7 +312,7 @@ static const char query_data[] = "{" PERIOD ", \"account_list\": [\"ACC-001\"]}"
 
 Test(reporting_hostile, a_run_that_has_lost_its_lease_or_its_time_writes_nothing)
 {
-    static const cb_host lost = { .is_lost = is_lost }, late = { .remaining_ms = no_time };
+    static const cb_host lost = { .is_lost = is_always_lost }, late = { .remaining_ms = no_time };
 
     report_run one = report_do_again(cb_uuid_new(), &lost, "StatementQuery", query_data);
     report_run two = report_do_again(cb_uuid_new(), &late, "StatementQuery", query_data);

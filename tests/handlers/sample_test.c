@@ -1,6 +1,8 @@
 /* The sample set, handler by handler and without a worker: how a team tests its own (see
  * handlers/README.md). */
 #include "expect.h"
+#include "handler.h"
+#include "wait.h"
 
 #include <commandbus/host.h>
 #include <commandbus/set.h>
@@ -8,34 +10,22 @@
 
 static cb_set *sample;
 
-static void load(void)
+static void load_sample(void)
 {
     cb_error e = { 0 };
 
     expect_ok(cb_set_load(getenv("COMMANDBUS_MODULES_DIR"), "sample", &sample, &e), e);
 }
 
-static void unload(void)
+static void unload_sample(void)
 {
     cb_set_free(sample);
 }
 
-TestSuite(sample, .init = load, .fini = unload);
-
-static cb_handler_fn *handler(const char *type)
-{
-    const cb_module *m = cb_set_module(sample);
-
-    for (size_t i = 0; i < m->n_handlers; i++) {
-        if (strcmp(m->handlers[i].command_type, type) == 0)
-            return m->handlers[i].run;
-    }
-    cr_assert_fail("the sample set has no %s", type);
-    return NULL;
-}
+TestSuite(sample, .init = load_sample, .fini = unload_sample);
 
 /* A command as a worker would have received it. */
-static cb_command command_of(const char *type, const char *data)
+static cb_command sample_command(const char *type, const char *data)
 {
     return (cb_command){ .command_id = cb_uuid_new(),
                          .correlation_id = cb_uuid_new(),
@@ -57,7 +47,7 @@ static void expect_run(const cb_command *c, const cb_host *host, void *arg, cons
     cb_error e = { 0 };
 
     expect_ok(cb_context_open(c, host, arg, &ctx, &e), e);
-    cb_context_run(ctx, handler(c->command_type), 0, &out);
+    cb_context_run(ctx, test_handler(sample, c->command_type), 0, &out);
 
     if (out.outcome == CB_SUCCESS)
         snprintf(found, sizeof found, "SUCCESS %s", out.result ? out.result : "nothing");
@@ -70,7 +60,7 @@ static void expect_run(const cb_command *c, const cb_host *host, void *arg, cons
 
 static void expect_outcome(const char *type, const char *data, const char *expected)
 {
-    cb_command c = command_of(type, data);
+    cb_command c = sample_command(type, data);
 
     expect_run(&c, NULL, NULL, expected);
 }
@@ -97,56 +87,48 @@ typedef struct {
     bool is_lost, is_stopping;
 } fake_worker;
 
-static int64_t remaining_ms(void *arg)
+static int64_t fake_remaining_ms(void *arg)
 {
     fake_worker *w = arg;
 
     return w->remaining_ms > 0 ? w->remaining_ms -= 10 : 0;
 }
 
-static bool is_lost(void *arg)
+static bool fake_is_lost(void *arg)
 {
     return ((fake_worker *)arg)->is_lost;
 }
 
-static bool is_stopping(void *arg)
+static bool fake_is_stopping(void *arg)
 {
     return ((fake_worker *)arg)->is_stopping;
 }
 
-static const cb_host host = { remaining_ms, NULL, is_lost, is_stopping };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static const cb_host host = { fake_remaining_ms, NULL, fake_is_lost, fake_is_stopping };
 
 Test(sample, sleep_takes_as_long_as_told)
 {
-    int64_t began = now_ms();
+    int64_t began = test_clock_ms();
 
     expect_outcome("Sleep", "{\"ms\": 150}", "SUCCESS {\"slept_ms\":150}");
 
-    cr_expect_geq(now_ms() - began, 150);
+    cr_expect_geq(test_clock_ms() - began, 150);
 }
 
 Test(sample, sleep_ends_with_the_time_of_its_run)
 {
-    cb_command c = command_of("Sleep", "{\"ms\": 60000}");
+    cb_command c = sample_command("Sleep", "{\"ms\": 60000}");
     fake_worker w = { .remaining_ms = 100 };
-    int64_t began = now_ms();
+    int64_t began = test_clock_ms();
 
     expect_run(&c, &host, &w, "TRANSIENT OUT_OF_TIME: the time of this run is up");
 
-    cr_expect_lt(now_ms() - began, 30000);
+    cr_expect_lt(test_clock_ms() - began, 30000);
 }
 
 Test(sample, sleep_ends_when_the_lease_is_lost)
 {
-    cb_command c = command_of("Sleep", "{\"ms\": 60000}");
+    cb_command c = sample_command("Sleep", "{\"ms\": 60000}");
     fake_worker w = { .remaining_ms = 100000, .is_lost = true };
 
     expect_run(&c, &host, &w, "TRANSIENT LEASE_LOST: somebody else may run this command now");
@@ -155,8 +137,8 @@ Test(sample, sleep_ends_when_the_lease_is_lost)
 /* WRK.11 */
 Test(sample, sleep_is_given_back_to_a_worker_that_stops_only_if_the_sender_allows)
 {
-    cb_command yes = command_of("Sleep", "{\"ms\": 60000, \"interruptible\": true}");
-    cb_command no = command_of("Sleep", "{\"ms\": 20}");
+    cb_command yes = sample_command("Sleep", "{\"ms\": 60000, \"interruptible\": true}");
+    cb_command no = sample_command("Sleep", "{\"ms\": 20}");
     fake_worker w = { .remaining_ms = 100000, .is_stopping = true };
 
     expect_run(&yes, &host, &w, "INTERRUPTED : ");
@@ -178,7 +160,7 @@ Test(sample, fail_fails_as_told)
 
 Test(sample, fail_succeeds_after_the_last_attempt_that_was_to_fail)
 {
-    cb_command c = command_of("Fail", "{\"outcome\": \"TRANSIENT\", \"until_attempt\": 2}");
+    cb_command c = sample_command("Fail", "{\"outcome\": \"TRANSIENT\", \"until_attempt\": 2}");
 
     c.attempt = 2;
     expect_run(&c, NULL, NULL, "TRANSIENT SAMPLE_FAILURE: failed as told");
@@ -188,12 +170,12 @@ Test(sample, fail_succeeds_after_the_last_attempt_that_was_to_fail)
 
 Test(sample, fail_says_when_to_come_back)
 {
-    cb_command c = command_of("Fail", "{\"outcome\": \"TRANSIENT\", \"retry_after\": 2.5}");
+    cb_command c = sample_command("Fail", "{\"outcome\": \"TRANSIENT\", \"retry_after\": 2.5}");
     OWNED(cb_context) ctx = NULL;
     cb_settlement out;
     cr_assert(cb_context_open(&c, NULL, NULL, &ctx, NULL));
 
-    cb_context_run(ctx, handler("Fail"), 0, &out);
+    cb_context_run(ctx, test_handler(sample, "Fail"), 0, &out);
 
     cr_expect_eq(out.outcome, CB_TRANSIENT);
     cr_expect_eq(out.retry_seconds, 2.5);

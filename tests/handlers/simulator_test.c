@@ -51,7 +51,7 @@ typedef struct {
     simulator_answer answers[64];
 } crowd;
 
-static void book_at_once(size_t i, void *arg)
+static void book_with_key(size_t i, void *arg)
 {
     crowd *c = arg;
     char key[32];
@@ -68,7 +68,7 @@ Test(simulator, one_key_at_once_books_once)
                 .keys = same };
     simulator_behave(&c.s, "fx", "{\"minMs\": 200, \"maxMs\": 200}");
 
-    parallel_run(8, book_at_once, &c);
+    parallel_run(8, book_with_key, &c);
 
     for (int i = 0; i < 8; i++)
         cr_expect_str_eq(c.answers[i].body, c.answers[0].body);
@@ -97,7 +97,7 @@ Test(simulator, calls_above_the_capacity_get_429_and_are_counted)
     crowd c = { .s = simulator_start(NULL, NULL) };
     simulator_behave(&c.s, "fx", "{\"minMs\": 1000, \"maxMs\": 1000}");
 
-    parallel_run(9, book_at_once, &c);
+    parallel_run(9, book_with_key, &c);
 
     int booked = 0, rejected = 0;
     for (int i = 0; i < 9; i++) {
@@ -122,7 +122,7 @@ Test(simulator, more_than_thirty_calls_can_be_in_flight)
     crowd c = { .s = simulator_start(NULL, (const char *const[]){ "--fx-capacity", "64", NULL }) };
     simulator_behave(&c.s, "fx", "{\"minMs\": 1500, \"maxMs\": 1500}");
 
-    parallel_run(40, book_at_once, &c);
+    parallel_run(40, book_with_key, &c);
 
     cr_expect_eq(simulator_number(&c.s, "fx/most_in_flight"), 40);
     cr_expect_eq(simulator_number(&c.s, "fx/bookings/booked"), 40);
@@ -183,7 +183,7 @@ Test(simulator, outcomes_are_the_same_however_calls_overlap)
     simulator_behave(&one_by_one, "fx", mixed);
     int kinds[600] = { 0 };
 
-    parallel_run(40, book_at_once, &at_once);
+    parallel_run(40, book_with_key, &at_once);
 
     for (int i = 39; i >= 0; i--) {
         char key[32];
@@ -248,24 +248,16 @@ Test(simulator, a_timeout_is_a_call_without_an_answer)
     simulator_stop(&s);
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* SIM.1 */
 Test(simulator, a_call_takes_its_time)
 {
     test_simulator s = simulator_start(NULL, NULL);
     simulator_behave(&s, "fx", "{\"minMs\": 150, \"maxMs\": 250}");
 
-    int64_t start = clock_ms();
+    int64_t start = test_clock_ms();
     book_fx(&s, "k", NULL);
 
-    cr_expect_geq(clock_ms() - start, 150);
+    cr_expect_geq(test_clock_ms() - start, 150);
     simulator_stop(&s);
 }
 
@@ -285,12 +277,12 @@ static void book_slowly(size_t i, void *arg)
 Test(simulator, ends_at_once_when_told_to_also_with_calls_open)
 {
     crowd c = { .s = simulator_start(NULL, NULL) };
-    int64_t start = clock_ms();
+    int64_t start = test_clock_ms();
 
     parallel_run(2, book_slowly, &c);
 
     cr_expect_eq(c.answers[1].status, 0);
-    cr_expect_lt(clock_ms() - start, 5000 * test_slowness());
+    cr_expect_lt(test_clock_ms() - start, 5000 * test_slowness());
 }
 
 /* SIM.2 */

@@ -14,17 +14,17 @@
 
 static test_tally tally;
 
-static void start(void)
+static void open_tally(void)
 {
     tally = tally_start();
 }
 
-static void stop(void)
+static void close_tally(void)
 {
     tally_stop(&tally);
 }
 
-TestSuite(tally, .init = start, .fini = stop);
+TestSuite(tally, .init = open_tally, .fini = close_tally);
 
 static int connect_to_tally(void)
 {
@@ -39,7 +39,7 @@ static int connect_to_tally(void)
 }
 
 /* A call that has been counted. */
-static int call(const char *line)
+static int make_call(const char *line)
 {
     char answer[3];
     int fd = connect_to_tally();
@@ -50,7 +50,7 @@ static int call(const char *line)
     return fd;
 }
 
-static void tell(const char *line)
+static void tell_tally(const char *line)
 {
     char report[256];
     int fd = connect_to_tally();
@@ -61,7 +61,7 @@ static void tell(const char *line)
 }
 
 /* Ends a call, and returns when it is not counted any more. */
-static void end(int fd)
+static void end_call(int fd)
 {
     char nothing;
 
@@ -74,12 +74,12 @@ static void end(int fd)
 
 Test(tally, counts_what_is_open_and_the_most_that_ever_was)
 {
-    int a = call("one 1\n"), b = call("two 1\n");
+    int a = make_call("one 1\n"), b = make_call("two 1\n");
     expect_tally("open", 2);
-    end(a);
+    end_call(a);
     expect_tally("open", 1);
-    end(call("three 1\n"));
-    end(b);
+    end_call(make_call("three 1\n"));
+    end_call(b);
 
     expect_tally("open", 0);
     expect_tally("max", 2);
@@ -88,11 +88,11 @@ Test(tally, counts_what_is_open_and_the_most_that_ever_was)
 
 Test(tally, names_lines_and_commands_that_came_again)
 {
-    end(call("one 1\n"));
-    end(call("one 2\n"));
-    end(call("one 2\n"));
-    end(call("one 2\n"));
-    end(call("two 1\n"));
+    end_call(make_call("one 1\n"));
+    end_call(make_call("one 2\n"));
+    end_call(make_call("one 2\n"));
+    end_call(make_call("one 2\n"));
+    end_call(make_call("two 1\n"));
 
     expect_tally("keys", 3);
     expect_tally("repeated", 1);
@@ -117,17 +117,17 @@ Test(tally, does_not_count_callers_that_only_ask_or_stay_silent)
 
 Test(tally, reset_forgets_the_most_but_not_what_is_open)
 {
-    int a = call("one 1\n");
-    end(call("two 1\n"));
+    int a = make_call("one 1\n");
+    end_call(make_call("two 1\n"));
     expect_tally("max", 2);
 
-    tell("RESET\n");
+    tell_tally("RESET\n");
 
     expect_tally("max", 1);
-    end(a);
+    end_call(a);
 }
 
-static int begin(const char *line)
+static int begin_call(const char *line)
 {
     int fd = connect_to_tally();
 
@@ -139,17 +139,17 @@ Test(tally, shut_counts_calls_and_answers_them_once_it_is_open)
 {
     char answer[3];
 
-    tell("SHUT\n");
-    int waits = begin("one 1\n"), leaves = begin("two 1\n");
+    tell_tally("SHUT\n");
+    int waits = begin_call("one 1\n"), leaves = begin_call("two 1\n");
     tally_await(&tally, "open", 2);
     cr_expect_lt(recv(waits, answer, sizeof answer, MSG_DONTWAIT), 0);
-    end(leaves);
+    end_call(leaves);
     expect_tally("open", 1);
 
-    tell("OPEN\n");
+    tell_tally("OPEN\n");
     cr_expect_eq(recv(waits, answer, sizeof answer, MSG_WAITALL), 3);
-    end(waits);
-    end(call("three 1\n"));
+    end_call(waits);
+    end_call(make_call("three 1\n"));
     expect_tally("max", 2);
 }
 
@@ -160,7 +160,7 @@ Test(tally, notices_that_a_caller_was_killed)
     cr_assert_eq(pipe(told), 0);
     pid_t caller = fork();
     if (caller == 0) {
-        call("doomed 1\n");
+        make_call("doomed 1\n");
         if (write(told[1], "x", 1) == 1)
             pause();
         _exit(1);
@@ -203,11 +203,11 @@ Test(tally, counts_thousands)
 
     for (int i = 0; i < THOUSANDS; i++) {
         snprintf(line, sizeof line, "command-%d 1\n", i);
-        fds[i] = call(line);
+        fds[i] = make_call(line);
     }
     expect_tally("open", THOUSANDS);
     for (int i = 0; i < THOUSANDS; i++)
-        end(fds[i]);
+        end_call(fds[i]);
 
     expect_tally("open", 0);
     expect_tally("max", THOUSANDS);

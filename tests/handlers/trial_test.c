@@ -8,7 +8,7 @@
 
 static cb_set *trial;
 
-static void load(void)
+static void load_trial(void)
 {
     char folder[512];
     cb_error e = { 0 };
@@ -17,16 +17,17 @@ static void load(void)
     expect_ok(cb_set_load(folder, "trial", &trial, &e), e);
 }
 
-static void unload(void)
+static void unload_trial(void)
 {
     cb_set_free(trial);
 }
 
-TestSuite(trial, .init = load, .fini = unload);
+TestSuite(trial, .init = load_trial, .fini = unload_trial);
 
 /* Runs a command on its second of two attempts; the caller frees the context, which `out` borrows
  * from. */
-static cb_context *run(const char *type, const char *data, const cb_host *host, cb_settlement *out)
+static cb_context *run_trial(const char *type, const char *data, const cb_host *host,
+                             cb_settlement *out)
 {
     static cb_command c; /* borrowed by the context */
     const cb_module *m = cb_set_module(trial);
@@ -59,7 +60,7 @@ Test(trial, bad_results_are_refused_whatever_is_wrong_with_them)
     for (size_t i = 0; i < CB_COUNT(kinds); i++) {
         cb_settlement out;
         snprintf(data, sizeof data, "{\"kind\": \"%s\"}", kinds[i]);
-        OWNED(cb_context) ctx = run("BadResult", data, NULL, &out);
+        OWNED(cb_context) ctx = run_trial("BadResult", data, NULL, &out);
         cr_expect_eq(out.outcome, CB_PERMANENT, "%s", kinds[i]);
         cr_expect_str_eq(out.error_code, "RESULT_INVALID", "%s", kinds[i]);
         cr_expect_null(out.result);
@@ -69,7 +70,7 @@ Test(trial, bad_results_are_refused_whatever_is_wrong_with_them)
 Test(trial, an_outcome_outside_the_enum_is_an_internal_error)
 {
     cb_settlement out;
-    OWNED(cb_context) ctx = run("BadOutcome", "{}", NULL, &out);
+    OWNED(cb_context) ctx = run_trial("BadOutcome", "{}", NULL, &out);
 
     cr_expect_eq(out.outcome, CB_TRANSIENT);
     cr_expect_str_eq(out.error_code, "INTERNAL_ERROR");
@@ -78,43 +79,43 @@ Test(trial, an_outcome_outside_the_enum_is_an_internal_error)
 Test(trial, more_effects_than_allowed_end_permanent)
 {
     cb_settlement enough, many;
-    OWNED(cb_context) sixteen = run("ManyEffects", "{\"n\": 16}", NULL, &enough);
+    OWNED(cb_context) sixteen = run_trial("ManyEffects", "{\"n\": 16}", NULL, &enough);
 
     cr_expect_eq(enough.outcome, CB_SUCCESS);
     cr_expect_eq(cb_context_effects(sixteen), 16);
 
-    OWNED(cb_context) seventeen = run("ManyEffects", "{\"n\": 17}", NULL, &many);
+    OWNED(cb_context) seventeen = run_trial("ManyEffects", "{\"n\": 17}", NULL, &many);
 
     cr_expect_eq(many.outcome, CB_PERMANENT);
     cr_expect_str_eq(many.error_code, "EFFECT_FAILED");
 }
 
-static int64_t remaining_ms(void *arg)
+static int64_t remaining_4711(void *arg)
 {
     (void)arg;
     return 4711;
 }
 
-static bool extend(void *arg, int64_t ms)
+static bool extend_a_second(void *arg, int64_t ms)
 {
     (void)arg;
     return ms <= 1000;
 }
 
-static const cb_host host = { remaining_ms, extend, NULL, NULL };
+static const cb_host host = { remaining_4711, extend_a_second, NULL, NULL };
 
 Test(trial, tells_what_it_was_told)
 {
     cb_settlement out;
-    OWNED(cb_context) remaining = run("Remaining", "{}", &host, &out);
+    OWNED(cb_context) remaining = run_trial("Remaining", "{}", &host, &out);
     cr_expect_str_eq(out.result, "{\"remaining_ms\":4711,\"attempt\":2,\"max_attempts\":2,"
                                  "\"is_last\":true}");
 
-    OWNED(cb_context) granted = run("Extend", "{\"ms\": 1000, \"times\": 2}", &host, &out);
+    OWNED(cb_context) granted = run_trial("Extend", "{\"ms\": 1000, \"times\": 2}", &host, &out);
     cr_expect_str_eq(out.result,
                      "{\"granted\":[true,true],\"remaining_ms\":[4711,4711],\"lost\":false}");
 
-    OWNED(cb_context) refused = run("Extend", "{\"ms\": 1001}", &host, &out);
+    OWNED(cb_context) refused = run_trial("Extend", "{\"ms\": 1001}", &host, &out);
     cr_expect_str_eq(out.result, "{\"granted\":[false],\"remaining_ms\":[4711],\"lost\":false}");
 }
 
@@ -124,7 +125,7 @@ Test(trial, started_says_when_by_the_clock_of_this_machine)
     cb_settlement out;
 
     clock_gettime(CLOCK_MONOTONIC, &before);
-    OWNED(cb_context) ctx = run("Started", "{}", NULL, &out);
+    OWNED(cb_context) ctx = run_trial("Started", "{}", NULL, &out);
     clock_gettime(CLOCK_MONOTONIC, &after);
 
     long long started = 0;
@@ -139,7 +140,7 @@ Test(trial, hang_looks_at_nothing)
     struct timespec before, after;
 
     clock_gettime(CLOCK_MONOTONIC, &before);
-    OWNED(cb_context) ctx = run("Hang", "{\"ms\": 50}", NULL, &out);
+    OWNED(cb_context) ctx = run_trial("Hang", "{\"ms\": 50}", NULL, &out);
     clock_gettime(CLOCK_MONOTONIC, &after);
 
     cr_expect_eq(out.outcome, CB_SUCCESS);
@@ -151,5 +152,5 @@ Test(trial, crash_takes_everything_with_it, .signal = SIGABRT)
 {
     cb_settlement out;
 
-    cb_context_free(run("Crash", "{}", NULL, &out));
+    cb_context_free(run_trial("Crash", "{}", NULL, &out));
 }

@@ -58,9 +58,9 @@ static cb_flow one_step(cb_process *p, void *state)
 static const cb_process_type type = tale_type("Attempts", one_step, .version = 1);
 
 /* Milliseconds from the settle to next_retry_at. */
-static double retry_ms(stage *s, cb_uuid id)
+static double retry_ms(cb_uuid id)
 {
-    char *ms = test_value(s->rig.sql,
+    char *ms = test_value(bus.conn,
                           "SELECT extract(epoch FROM next_retry_at - updated_at) * 1000 "
                           "FROM commandbus.process WHERE process_id = $1",
                           id.text, NULL);
@@ -79,11 +79,11 @@ Test(attempt, there_is_one_unless_more_are_allowed) /* STP.4, STP.7 */
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    expect_message(&s, "step 'flaky', attempt 1: E_BUSY: busy in run 1", id);
+    expect_message("step 'flaky', attempt 1: E_BUSY: busy in run 1", id);
     expect_history(&s, "STEP flaky FAILED", id);
     expect_state(&s, "5", id, "count");
     expect_state(&s, "before", id, "note");
-    expect_column(&s, "t", "wake_at IS NULL AND tsq_at IS NOT NULL", id);
+    expect_process("t", id, "wake_at IS NULL AND tsq_at IS NOT NULL");
     cr_expect_eq(step.ran, 1);
     stage_close(&s);
 }
@@ -100,8 +100,8 @@ Test(attempt, a_failed_one_is_retried_later_and_leaves_nothing_in_the_state) /* 
     expect_status(&s, "WAITING_FOR_RETRY E_BUSY", id);
     expect_history(&s, "STEP flaky RETRY", id);
     expect_state(&s, "0", id, "count");
-    expect_column(&s, "t", "wake_at = next_retry_at AND current_step = 'flaky'", id);
-    expect_column(&s, "t", "lease_owner IS NULL", id);
+    expect_process("t", id, "wake_at = next_retry_at AND current_step = 'flaky'");
+    expect_process("t", id, "lease_owner IS NULL");
     stage_wait(&s, 61);
     cr_expect_eq(stage_go(&s), 1);
     stage_wait(&s, 70);
@@ -112,8 +112,8 @@ Test(attempt, a_failed_one_is_retried_later_and_leaves_nothing_in_the_state) /* 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "1", id, "count");
     expect_state(&s, "tried", id, "trail");
-    expect_column(&s, "t", "next_retry_at IS NULL AND error_message IS NULL", id);
-    expect_value(s.rig.sql, "3",
+    expect_process("t", id, "next_retry_at IS NULL AND error_message IS NULL");
+    expect_value(bus.conn, "3",
                  "SELECT attempts FROM commandbus.process_history WHERE process_id = $1", id.text);
     cr_expect_eq(step.ran, 3);
     cr_expect_str_eq(step.keys[0], step.keys[2], "the key is the same on each attempt");
@@ -131,7 +131,7 @@ Test(attempt, delays_double_up_to_five_minutes_with_half_a_second_of_chance) /* 
 
     for (int attempt = 1; attempt < 7; attempt++, base *= 2) {
         cr_expect_eq(stage_go(&s), 1);
-        double ms = retry_ms(&s, id);
+        double ms = retry_ms(id);
         double least = base < 300000 ? base : 300000, most = base + 500;
         cr_expect(ms >= least - 1 && ms <= (most < 300000 ? most : 300000),
                   "%.0f ms after attempt %d", ms, attempt);
@@ -140,7 +140,7 @@ Test(attempt, delays_double_up_to_five_minutes_with_half_a_second_of_chance) /* 
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    expect_column(&s, "t", "next_retry_at IS NULL AND wake_at IS NULL", id);
+    expect_process("t", id, "next_retry_at IS NULL AND wake_at IS NULL");
     cr_expect_eq(step.ran, 7);
     stage_close(&s);
 }
@@ -156,7 +156,7 @@ Test(attempt, processes_that_fail_together_come_again_apart) /* STP.7 */
         stage_start(&s, "Attempts", "{}");
     cr_expect_eq(stage_go(&s), 19);
 
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT count(DISTINCT round(extract(epoch FROM next_retry_at - updated_at) * "
                  "1000)) > 9 FROM commandbus.process");
     stage_close(&s);
@@ -172,7 +172,7 @@ Test(attempt, a_step_that_asks_for_more_time_gets_it) /* STP.7, BUS: Retry-After
 
     stage_go(&s);
 
-    double ms = retry_ms(&s, id);
+    double ms = retry_ms(id);
     cr_expect(ms >= 900000 && ms <= 900500, "%.0f", ms);
     stage_close(&s);
 }
@@ -187,8 +187,8 @@ Test(attempt, a_permanent_failure_is_not_tried_again) /* STP.8 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_message(&s, "E_WRONG: wrong", id);
-    tale_retry(&s, id);
+    expect_message("E_WRONG: wrong", id);
+    tale_retry(id);
     stage_go(&s);
 
     expect_status(&s, "COMPLETED", id);
@@ -197,14 +197,14 @@ Test(attempt, a_permanent_failure_is_not_tried_again) /* STP.8 */
     stage_close(&s);
 }
 
-static cb_outcome knows_better(const char *code)
+static cb_outcome knows_wrong(const char *code)
 {
     return strcmp(code, "E_WRONG") == 0 ? CB_TRANSIENT : CB_PERMANENT;
 }
 
 Test(attempt, the_type_may_know_a_failure_better) /* STP.1 */
 {
-    static const cb_process_type wiser = tale_type("Attempts", one_step, .classify = knows_better);
+    static const cb_process_type wiser = tale_type("Attempts", one_step, .classify = knows_wrong);
     step.fails = 1;
     step.max_attempts = 2;
     step.failure = CB_PERMANENT;
@@ -233,7 +233,7 @@ Test(attempt, one_that_returns_too_late_has_failed_whatever_it_says) /* STP.4 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    expect_message(&s, "STEP_TIMEOUT", id);
+    expect_message("STEP_TIMEOUT", id);
     expect_state(&s, "0", id, "count");
     cr_expect_eq(step.ran, 2);
     stage_close(&s);
@@ -248,15 +248,15 @@ Test(attempt, an_early_wake_up_does_not_start_an_attempt_early) /* STP.7, STP.11
     cb_uuid id = stage_start(&s, "Attempts", "{}");
 
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
     stage_respond(&s, id, "whatever", "{}");
     cr_expect_eq(stage_go(&s), 0, "a response wakes nothing that waits for its retry");
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now()");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now()");
     cr_expect_eq(stage_go(&s), 1);
 
     cr_expect_eq(step.ran, 1);
     expect_status(&s, "WAITING_FOR_RETRY E_BUSY", id);
-    expect_column(&s, "t", "abs(extract(epoch FROM wake_at - next_retry_at)) < 0.002", id);
+    expect_process("t", id, "abs(extract(epoch FROM wake_at - next_retry_at)) < 0.002");
     stage_wait(&s, 61);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
@@ -273,9 +273,9 @@ Test(attempt, a_worker_that_dies_while_it_waits_does_not_make_it_earlier) /* STP
     cb_uuid id = stage_start(&s, "Attempts", "{}");
 
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now(), "
-                         "status = 'EXECUTING', lease_owner = 'dead', lease_until = '-infinity', "
-                         "unsettled = 1");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now(), "
+                        "status = 'EXECUTING', lease_owner = 'dead', lease_until = '-infinity', "
+                        "unsettled = 1");
     cr_expect_eq(stage_go(&s), 1);
 
     cr_expect_eq(step.ran, 1);
@@ -304,19 +304,19 @@ Test(attempt, a_deadline_does_not_wait_for_the_retry) /* STP.10 */
 
 /* ---- crashes ---- */
 
-static bool lose(void *arg, cb_process_settlement *settlement)
+static bool settle_unseen(void *arg, cb_process_settlement *settlement)
 {
     stage *s = arg;
     cb_error e;
 
-    cr_assert(cb_process_settle(s->rig.db, s->kit.worker, settlement, 1, &e), "%s", e.message);
+    cr_assert(cb_process_settle(bus.db, s->kit.worker, settlement, 1, &e), "%s", e.message);
     return true;
 }
 
 /* A worker that dies in the middle of a run: its checkpoints are there, its outcome is not. */
 static void die_in_a_run(stage *s)
 {
-    static const cb_run_host host = { .checkpoint = lose };
+    static const cb_run_host host = { .checkpoint = settle_unseen };
     cb_process_claim_options o = { .worker = s->kit.worker,
                                    .kinds = cb_process_types_kinds(s->kit.types),
                                    .n_kinds = 1,
@@ -325,7 +325,7 @@ static void die_in_a_run(stage *s)
     cb_process_look look;
     cb_error e;
 
-    cr_assert(cb_process_claim_due(s->rig.db, &o, 1, &claim, &look, &e), "%s", e.message);
+    cr_assert(cb_process_claim_due(bus.db, &o, 1, &claim, &look, &e), "%s", e.message);
     cr_assert_eq(cb_process_claim_count(claim), 1);
     cb_run_process(s->kit.run, cb_process_claim_at(claim, 0), &host, s, &s->kit.last);
     stage_restart(s);
@@ -341,9 +341,9 @@ Test(attempt, one_that_began_and_has_no_end_is_never_repeated_if_there_is_only_o
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "step 'flaky' was started 1 times", id);
+    expect_message("step 'flaky' was started 1 times", id);
     cr_expect_eq(step.ran, 1);
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     cr_expect_eq(step.ran, 2);
@@ -363,7 +363,7 @@ Test(attempt, a_crash_counts_as_one) /* STP.9 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "started 3 times", id);
+    expect_message("started 3 times", id);
     cr_expect_eq(step.ran, 3);
     stage_close(&s);
 }
@@ -379,7 +379,7 @@ Test(attempt, a_process_that_ends_its_workers_is_parked) /* STP.9, DESIGN 8.7 */
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_message(&s, "claimed 10 times", id);
+    expect_message("claimed 10 times", id);
     cr_expect_eq(step.ran, 10);
     stage_close(&s);
 }
@@ -393,14 +393,14 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
     for (int i = 0; i < 10; i++)
         die_in_a_run(&s);
     stage_go(&s);
-    tale_retry(&s, id);
+    tale_retry(id);
     for (int i = 0; i < 10; i++)
         die_in_a_run(&s);
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
     cr_expect_eq(step.ran, 20);
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     stage_close(&s);
@@ -411,7 +411,7 @@ Test(attempt, nor_does_an_operators_retry_make_it_end_workers_for_ever) /* STP.9
 /* What the audit says about the step, in the order of time. */
 #define expect_attempts(s, expected, id)                                                     \
     expect_value(                                                                            \
-        (s)->rig.sql, expected,                                                              \
+        bus.conn, expected,                                                                  \
         "SELECT string_agg(concat_ws(' ', event, step_status, attempt_number || ' of ' || "  \
         "max_attempts, worker, details ->> 'error_message', "                                \
         "CASE WHEN details ? 'took_ms' THEN 'took' END), '; ' ORDER BY at, attempt_number) " \
@@ -440,7 +440,7 @@ static void expect_every_attempt_kept(void)
                     "STEP_RETRY WAITING_RETRY 2 of 3 second busy in run 2 took; "
                     "STEP_COMPLETED COMPLETED 3 of 3 second took",
                     id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT bool_and(ended_at >= a.at AND ended_at < h.finished_at) FROM "
                  "commandbus.process_attempt a JOIN commandbus.process_history h USING "
                  "(process_id, ordinal) WHERE process_id = $1",
@@ -468,7 +468,7 @@ Test(attempt, one_that_failed_for_good_is_kept_when_an_operator_retries) /* STP.
     cb_uuid id = stage_start(&s, "Attempts", "{}");
     stage_go(&s);
 
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
 
     expect_attempts(&s,
@@ -522,7 +522,7 @@ Test(attempt, the_state_document_says_which_of_how_many_and_what_the_step_saw) /
     stage_go(&s);
 
     expect_value(
-        s.rig.sql, "WAITING_RETRY 1 3 5 before",
+        bus.conn, "WAITING_RETRY 1 3 5 before",
         "SELECT concat_ws(' ', d ->> 'status', d ->> 'attemptCount', d ->> 'maxRetries', "
         "(d ->> 'requestJson')::jsonb ->> 'count', (d ->> 'requestJson')::jsonb ->> 'note') "
         "FROM commandbus.process_state_document v, "
@@ -538,7 +538,7 @@ Test(attempt, a_process_that_goes_well_costs_no_more_rows_for_it)
     stage_go(&s);
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "1 0 1",
+    expect_value(bus.conn, "1 0 1",
                  "SELECT concat_ws(' ', (SELECT count(*) FROM commandbus.process_history), "
                  "(SELECT count(*) FROM commandbus.process_attempt), "
                  "(SELECT count(*) FROM commandbus.process_event))");

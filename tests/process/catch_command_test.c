@@ -14,7 +14,7 @@ static bool request(const void *state, json_object *data)
     return true;
 }
 
-static bool take(void *state, json_object *result)
+static bool take_quote(void *state, json_object *result)
 {
     (void)result;
     tale_say(state, "quoted");
@@ -26,7 +26,7 @@ static cb_flow rates(cb_process *p, void *state)
     tale *t = state;
     const cb_caught *failure;
 
-    CB_DO(cb_command_step(p, "first", request, take, .domain = "fx", .command_type = "Quote",
+    CB_DO(cb_command_step(p, "first", request, take_quote, .domain = "fx", .command_type = "Quote",
                           .wait_timeout_ms = CB_MINUTES(10), .compensate_command = "Return",
                           .catch = caught));
     failure = cb_failure(p);
@@ -36,8 +36,8 @@ static cb_flow rates(cb_process *p, void *state)
         t->count = failure->kind;
         json_object_object_get_ex(failure->reply, "error_message", &reply);
         tale_say(t, reply ? json_object_get_string(reply) : "-");
-        CB_DO(cb_command_step(p, "second", request, take, .domain = "risk", .command_type = "Quote",
-                              .compensate_command = "Return"));
+        CB_DO(cb_command_step(p, "second", request, take_quote, .domain = "risk",
+                              .command_type = "Quote", .compensate_command = "Return"));
     }
     return undone ? cb_business_failure(p, "NO", "undo it") : CB_DONE;
 }
@@ -67,7 +67,7 @@ static void expect_second(stage *s, cb_uuid id, const char *first, const char *c
     expect_history(s, "COMMAND first CAUGHT, COMMAND second COMPLETED", id);
     expect_state(s, code, id, "note");
     expect_state(s, number, id, "count");
-    expect_value(s->rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_event WHERE process_id = $1 AND event = "
                  "'LATE_REPLY'",
                  id.text);
@@ -95,7 +95,7 @@ Test(catch_command, one_in_the_troubleshooting_queue_is_ended_before_its_failure
     expect_commands(&s, "fx/Quote CANCELED", id);
     stage_go(&s);
     expect_second(&s, id, "CANCELED", "NO_RATE", CB_FAILURE_PERMANENT);
-    expect_value(s.rig.sql, "commandbus: its process goes on with its failure NO_RATE",
+    expect_value(bus.conn, "commandbus: its process goes on with its failure NO_RATE",
                  "SELECT concat_ws(' ', details ->> 'reason', details ->> 'error_code') FROM "
                  "commandbus.audit WHERE event_type = 'OPERATOR_CANCEL' AND domain = 'fx'");
     stage_close(&s);
@@ -106,7 +106,7 @@ Test(catch_command, attempts_that_are_used_up_are_a_value)
     stage s = tale_open(&type);
     cb_uuid id = at_first(&s, CB_FAILURE_EXHAUSTED);
 
-    test_exec(s.rig.sql, "UPDATE commandbus.command_metadata SET max_attempts = 1");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET max_attempts = 1");
     stage_serve(&s, "fx", CB_TRANSIENT, NULL, "BUSY");
     stage_go(&s);
     expect_second(&s, id, "CANCELED", "BUSY", CB_FAILURE_EXHAUSTED);
@@ -121,8 +121,8 @@ Test(catch_command, an_operators_cancel_is_a_value)
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id); /* not a kind that is caught */
-    test_exec(s.rig.sql, "SELECT commandbus.tsq_cancel('fx', command_id, 'ann', 'withdrawn') FROM "
-                         "commandbus.command_metadata");
+    test_exec(bus.conn, "SELECT commandbus.tsq_cancel('fx', command_id, 'ann', 'withdrawn') FROM "
+                        "commandbus.command_metadata");
     stage_go(&s);
     expect_second(&s, id, "CANCELED", "CANCELED", CB_FAILURE_CANCELED);
     stage_close(&s);
@@ -133,10 +133,10 @@ static void decide_first(stage *s, const char *sql)
 {
     dying d = { .stage = s, .die_at = 1 };
 
-    test_exec(s->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
     cr_expect_not(dying_step(&d));
     cr_expect(d.dead);
-    test_exec(s->rig.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
 Test(catch_command, an_operator_who_completes_it_first_wins)
@@ -178,7 +178,7 @@ Test(catch_command, one_that_an_operator_holds_is_asked_for_again)
 {
     stage s = tale_open(&type);
     cb_uuid id = at_first(&s, true);
-    PGconn *other = test_pq_open(s.rig.conninfo);
+    PGconn *other = test_pq_open(bus.conninfo);
 
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
     test_exec(other, "BEGIN");
@@ -221,7 +221,7 @@ Test(catch_command, a_reply_that_was_lost_is_asked_for)
     cb_uuid id = at_first(&s, true);
 
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
-    test_exec(s.rig.sql, "DELETE FROM pgmq.q_payments__replies");
+    test_exec(bus.conn, "DELETE FROM pgmq.q_payments__replies");
     stage_wait(&s, 601);
     stage_go(&s);
     expect_second(&s, id, "CANCELED", "NO_RATE", CB_FAILURE_PERMANENT);
@@ -235,7 +235,7 @@ Test(catch_command, the_end_that_it_asked_for_is_found_again_when_its_reply_was_
 
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
     cr_expect(stage_step(&s));
-    test_exec(s.rig.sql, "DELETE FROM pgmq.q_payments__replies");
+    test_exec(bus.conn, "DELETE FROM pgmq.q_payments__replies");
     stage_wait(&s, 601);
     stage_go(&s);
     stage_wait(&s, 61);
@@ -247,12 +247,12 @@ Test(catch_command, the_end_that_it_asked_for_is_found_again_when_its_reply_was_
 /* ---- timeouts ---- */
 
 /* What was received before has an outcome. */
-static void settle(stage *s, const cb_claim *claim, cb_outcome outcome, const char *code)
+static void settle_quote(const cb_claim *claim, cb_outcome outcome, const char *code)
 {
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), outcome);
 
     item.error_code = code;
-    expect_verdict(CB_SETTLED, test_settle_one(s->rig.db, "handlers", item));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", item));
 }
 
 Test(catch_command, that_nobody_has_received_in_time_is_canceled_and_timed_out)
@@ -280,7 +280,7 @@ Test(catch_command, that_runs_when_its_time_is_over_is_waited_for_and_its_succes
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "fx/Quote IN_PROGRESS", id);
 
-    settle(&s, claim, CB_SUCCESS, NULL);
+    settle_quote(claim, CB_SUCCESS, NULL);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_history(&s, "COMMAND first COMPLETED", id);
@@ -300,7 +300,7 @@ Test(catch_command, that_never_replies_is_an_unknown_outcome_and_not_a_failure) 
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
     expect_commands(&s, "fx/Quote IN_PROGRESS", id);
 
-    settle(&s, claim, CB_BUSINESS_RULE, "NO_MARKET"); /* it tells after all */
+    settle_quote(claim, CB_BUSINESS_RULE, "NO_MARKET"); /* it tells after all */
     stage_go(&s);
     expect_second(&s, id, "FAILED", "NO_MARKET", CB_FAILURE_BUSINESS_RULE);
     stage_close(&s);
@@ -316,13 +316,13 @@ Test(catch_command, with_an_unknown_outcome_gets_its_whole_time_again_by_a_retry
     stage_go(&s);
     stage_wait(&s, 121);
     stage_go(&s);
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_wait(&s, 590);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    settle(&s, claim, CB_SUCCESS, NULL);
+    settle_quote(claim, CB_SUCCESS, NULL);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     stage_close(&s);
@@ -330,14 +330,14 @@ Test(catch_command, with_an_unknown_outcome_gets_its_whole_time_again_by_a_retry
 
 /* ---- classify ---- */
 
-static cb_outcome knows_better(const char *code)
+static cb_outcome knows_markets(const char *code)
 {
     return strcmp(code, "NO_MARKET") == 0 ? CB_BUSINESS_RULE
            : strcmp(code, "BUSY") == 0    ? CB_TRANSIENT
                                           : CB_PERMANENT;
 }
 
-static const cb_process_type wiser = tale_type("Rates", rates, .classify = knows_better);
+static const cb_process_type wiser = tale_type("Rates", rates, .classify = knows_markets);
 
 Test(catch_command, what_the_type_calls_a_business_rule_undoes_the_process)
 {
@@ -396,7 +396,7 @@ Test(catch_command, a_process_that_was_parked_before_the_code_caught_goes_on_wit
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
     caught = true;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
     stage_go(&s);
@@ -418,34 +418,18 @@ typedef enum {
     WAYS
 } way;
 
-static bool is_over(stage *s, cb_uuid id)
+static void serve_rates(stage *s, way how)
 {
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
-static bool is_queued(stage *s, const char *domain)
-{
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
-static void play_others(stage *s, way how)
-{
-    if (is_queued(s, "risk"))
+    if (stage_is_queued("risk"))
         stage_serve(s, "risk", CB_SUCCESS, "{}", NULL);
-    else if (is_queued(s, "fx") && how == BY_TIME)
+    else if (stage_is_queued("fx") && how == BY_TIME)
         stage_wait(s, 601);
-    else if (is_queued(s, "fx"))
+    else if (stage_is_queued("fx"))
         stage_serve(s, "fx", how == BY_RULE ? CB_BUSINESS_RULE : CB_PERMANENT, NULL, "NO_RATE");
-    test_exec(s->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
 
-static void expect_end(stage *s, cb_uuid id, way how)
+static void expect_rates_end(stage *s, cb_uuid id, way how)
 {
     expect_status(s, "COMPLETED", id);
     expect_history(s, "COMMAND first CAUGHT, COMMAND second COMPLETED", id);
@@ -463,15 +447,15 @@ static bool dies_after(stage *s, int at, way how)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 30 && !is_over(s, id); i++) {
+    for (int i = 0; i < 30 && !stage_is_over(id); i++) {
         stage_go(s);
         crashed = crashed || s->kit.crashed;
         if (s->kit.crashed)
             stage_restart(s);
         else
-            play_others(s, how);
+            serve_rates(s, how);
     }
-    expect_end(s, id, how);
+    expect_rates_end(s, id, how);
     return crashed;
 }
 
@@ -480,11 +464,11 @@ static bool dies_before(stage *s, int at, way how)
     cb_uuid id = stage_start(s, "Rates", "{}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 40 && !is_over(s, id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
-            play_others(s, how);
+            serve_rates(s, how);
     }
-    expect_end(s, id, how);
+    expect_rates_end(s, id, how);
     return d.settles >= at;
 }
 

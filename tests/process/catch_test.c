@@ -89,7 +89,7 @@ static cb_flow tries(cb_process *p, void *state)
 
 static const cb_process_type type = tale_type("Tries", tries, .version = 1);
 
-static cb_uuid run_one(stage *s, cb_outcome outcome, unsigned catches)
+static cb_uuid run_caught(stage *s, cb_outcome outcome, unsigned catches)
 {
     plays = outcome;
     caught = catches;
@@ -110,12 +110,12 @@ Test(catch, what_a_step_fails_with_is_a_value)
 {
     stage s = tale_open(&type);
 
-    expect_other_way(&s, run_one(&s, CB_PERMANENT, true), "permanent:BROKEN:not ever");
-    expect_other_way(&s, run_one(&s, CB_BUSINESS_RULE, true), "rule:BROKEN:not here");
-    expect_other_way(&s, run_one(&s, CB_TRANSIENT, true), "exhausted:BROKEN:not now");
-    expect_other_way(&s, run_one(&s, CB_PERMANENT, CB_FAILURE_PERMANENT | CB_FAILURE_TIMEOUT),
+    expect_other_way(&s, run_caught(&s, CB_PERMANENT, true), "permanent:BROKEN:not ever");
+    expect_other_way(&s, run_caught(&s, CB_BUSINESS_RULE, true), "rule:BROKEN:not here");
+    expect_other_way(&s, run_caught(&s, CB_TRANSIENT, true), "exhausted:BROKEN:not now");
+    expect_other_way(&s, run_caught(&s, CB_PERMANENT, CB_FAILURE_PERMANENT | CB_FAILURE_TIMEOUT),
                      "permanent:BROKEN:not ever");
-    cb_uuid id = run_one(&s, CB_SUCCESS, true);
+    cb_uuid id = run_caught(&s, CB_SUCCESS, true);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "fine", id, "note");
     stage_close(&s);
@@ -125,11 +125,11 @@ Test(catch, kinds_that_the_code_does_not_take_end_as_always)
 {
     stage s = tale_open(&type);
 
-    expect_status(&s, "COMPENSATED BROKEN", run_one(&s, CB_BUSINESS_RULE, CB_FAILURE_PERMANENT));
+    expect_status(&s, "COMPENSATED BROKEN", run_caught(&s, CB_BUSINESS_RULE, CB_FAILURE_PERMANENT));
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE",
-                  run_one(&s, CB_PERMANENT, CB_FAILURE_BUSINESS_RULE | CB_FAILURE_TIMEOUT));
+                  run_caught(&s, CB_PERMANENT, CB_FAILURE_BUSINESS_RULE | CB_FAILURE_TIMEOUT));
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED",
-                  run_one(&s, CB_TRANSIENT, CB_FAILURE_PERMANENT));
+                  run_caught(&s, CB_TRANSIENT, CB_FAILURE_PERMANENT));
     stage_close(&s);
 }
 
@@ -138,7 +138,7 @@ Test(catch, attempts_are_used_up_first)
     stage s = tale_open(&type);
 
     attempts = 3;
-    cb_uuid id = run_one(&s, CB_TRANSIENT, true);
+    cb_uuid id = run_caught(&s, CB_TRANSIENT, true);
     for (int i = 0; i < 2; i++) {
         expect_status(&s, "WAITING_FOR_RETRY BROKEN", id);
         stage_wait(&s, 400);
@@ -149,17 +149,17 @@ Test(catch, attempts_are_used_up_first)
     stage_close(&s);
 }
 
-static cb_outcome knows_better(const char *code)
+static cb_outcome knows_broken(const char *code)
 {
     return strcmp(code, "BROKEN") == 0 ? CB_BUSINESS_RULE : CB_PERMANENT;
 }
 
 Test(catch, what_the_type_calls_a_business_rule_is_taken_as_one)
 {
-    static const cb_process_type wiser = tale_type("Tries", tries, .classify = knows_better);
+    static const cb_process_type wiser = tale_type("Tries", tries, .classify = knows_broken);
     stage s = tale_open(&wiser);
 
-    expect_other_way(&s, run_one(&s, CB_PERMANENT, CB_FAILURE_BUSINESS_RULE),
+    expect_other_way(&s, run_caught(&s, CB_PERMANENT, CB_FAILURE_BUSINESS_RULE),
                      "rule:BROKEN:not ever");
     stage_close(&s);
 }
@@ -183,13 +183,13 @@ Test(catch, a_success_after_the_timeout_is_not_a_failure) /* DESIGN 8.9 */
     stage s = tale_open(&type);
 
     late = true;
-    cb_uuid id = run_one(&s, CB_SUCCESS, true);
+    cb_uuid id = run_caught(&s, CB_SUCCESS, true);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
-    expect_message(&s, "may have succeeded", id);
+    expect_message("may have succeeded", id);
 
-    id = run_one(&s, CB_PERMANENT, true);
+    id = run_caught(&s, CB_PERMANENT, true);
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "TIMEOUT",
+    expect_value(bus.conn, "TIMEOUT",
                  "SELECT result ->> 'kind' FROM commandbus.process_history WHERE process_id = $1 "
                  "AND name = 'try'",
                  id.text);
@@ -201,7 +201,7 @@ Test(catch, a_step_that_says_its_outcome_is_unknown_waits_for_a_person) /* DESIG
     stage s = tale_open(&type);
 
     play_code = "OUTCOME_UNKNOWN";
-    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", run_one(&s, CB_PERMANENT, true));
+    expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", run_caught(&s, CB_PERMANENT, true));
     stage_close(&s);
 }
 
@@ -219,9 +219,9 @@ Test(catch, a_step_that_never_came_back_is_not_taken_for_a_failure) /* DESIGN 8.
     expect_history(&s, "STEP try STARTED", id);
     cr_expect_eq(tried, 1);
 
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
-    expect_value(s.rig.sql, "CAUGHT",
+    expect_value(bus.conn, "CAUGHT",
                  "SELECT status FROM commandbus.process_history WHERE process_id = $1 AND name = "
                  "'try'",
                  id.text);
@@ -245,18 +245,13 @@ Test(catch, code_that_does_not_catch_it_any_more_does_not_take_it_for_a_success)
     caught = CB_FAILURE_TIMEOUT;
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ NON_DETERMINISTIC", id);
-    expect_message(&s, "does not catch any more", id);
+    expect_message("does not catch any more", id);
     stage_close(&s);
 }
 
 /* ---- waits ---- */
 
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
-static bool take_approval(void *state, json_object *payload)
+static bool approve_and_say_so(void *state, json_object *payload)
 {
     (void)payload;
     ((tale *)state)->approved = true;
@@ -264,7 +259,7 @@ static bool take_approval(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "approval", take_approval } };
+static const cb_response responses[] = { { "approval", approve_and_say_so } };
 
 static cb_outcome remind(cb_context *ctx, void *state)
 {
@@ -282,14 +277,14 @@ static cb_flow asks(cb_process *p, void *state)
         char wait[20], step[20];
         snprintf(wait, sizeof wait, "wait-%d", i);
         snprintf(step, sizeof step, "remind-%d", i);
-        CB_DO(cb_wait(p, wait, is_approved, .timeout_ms = CB_MINUTES(10),
+        CB_DO(cb_wait(p, wait, tale_is_approved, .timeout_ms = CB_MINUTES(10),
                       .catch = CB_FAILURE_TIMEOUT));
         say_failure(p, t);
         if (!cb_failure(p))
             return CB_DONE;
         CB_DO(cb_step(p, step, remind, .local = true));
     }
-    CB_DO(cb_wait(p, "boss", is_approved, .timeout_ms = CB_HOURS(1)));
+    CB_DO(cb_wait(p, "boss", tale_is_approved, .timeout_ms = CB_HOURS(1)));
     return CB_DONE;
 }
 

@@ -1,19 +1,7 @@
 /* cb_version: the code changes, and every process goes the way of its time. STP.23. */
 #include "tale.h"
 
-static bool take_word(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "go", take_word } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "go", tale_approve } };
 
 static cb_outcome say_old(cb_context *ctx, void *state)
 {
@@ -39,7 +27,7 @@ static cb_flow evolving(cb_process *p, void *state)
 
     (void)state;
     if (waits_first)
-        CB_DO(cb_wait(p, "go first", is_approved, .timeout_ms = 0));
+        CB_DO(cb_wait(p, "go first", tale_is_approved, .timeout_ms = 0));
     if (changed) {
         version = cb_version(p, "wording", least, most);
         cr_expect_eq(cb_version(p, "wording", least, most), version, "asked twice, one answer");
@@ -50,14 +38,14 @@ static cb_flow evolving(cb_process *p, void *state)
     else
         CB_DO(cb_step(p, "say", say_old, .local = true));
     ((tale *)state)->approved = ((tale *)state)->approved && !waits_first;
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
 static const cb_process_type type =
     tale_type("Evolving", evolving, .responses = responses, .n_responses = 1);
 
-static void go(stage *s, cb_uuid id)
+static void respond_and_go(stage *s, cb_uuid id)
 {
     stage_respond(s, id, "go", "{}");
     stage_go(s);
@@ -71,7 +59,7 @@ Test(change, a_new_process_takes_the_new_way_and_stays_on_it) /* DESIGN 4 */
 
     stage_go(&s);
     most = 3; /* the code goes on changing */
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "new", id, "trail");
@@ -92,7 +80,7 @@ Test(change, a_process_that_went_by_before_there_was_a_choice_keeps_the_old_way)
 
     stage_go(&s);
     changed = true;
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "old", id, "trail");
@@ -108,10 +96,10 @@ Test(change, a_process_that_has_not_come_to_it_yet_takes_the_new_way) /* DESIGN 
 
     stage_go(&s);
     changed = true;
-    go(&s, id);
+    respond_and_go(&s, id);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "new", id, "trail");
-    go(&s, id);
+    respond_and_go(&s, id);
 
     expect_status(&s, "COMPLETED", id);
     expect_history(
@@ -130,12 +118,12 @@ Test(change, a_version_that_the_code_does_not_know_any_more_is_parked) /* DESIGN
 
     stage_go(&s);
     least = most = 3;
-    go(&s, id);
+    respond_and_go(&s, id);
     expect_status(&s, "WAITING_FOR_TSQ NON_DETERMINISTIC", id);
-    expect_message(&s, "change 'wording' was recorded as 2, but this code knows 3 to 3", id);
+    expect_message("change 'wording' was recorded as 2, but this code knows 3 to 3", id);
 
     least = 1;
-    tale_retry(&s, id);
+    tale_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "new", id, "trail");
@@ -154,7 +142,7 @@ Test(change, a_check_sees_the_choice_as_a_run_does) /* DESIGN 4: --replay */
     stage_go(&s);
     for (int i = 0; i < 2; i++) {
         OWNED(cb_process_claim) read = NULL;
-        cr_assert(cb_process_read(s.rig.db, i ? new.text : old.text, &read, &e));
+        cr_assert(cb_process_read(bus.db, i ? new.text : old.text, &read, &e));
         cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
     }
     stage_close(&s);
@@ -168,7 +156,7 @@ Test(change, an_older_worker_leaves_alone_what_a_newer_one_wrote) /* DESIGN 4, S
     cb_uuid id = stage_start(&s, "Evolving", "{}");
 
     stage_go(&s);
-    expect_column(&s, "5", "version", id);
+    expect_process("5", id, "version");
     tale_release(&s, &type);
     stage_respond(&s, id, "go", "{}");
     cr_expect_eq(stage_go(&s), 0);

@@ -12,11 +12,11 @@ Test(command_send, the_command_and_the_suspension_are_one_settle) /* RL.2, DESIG
 
     cr_expect_eq(s.kit.durable, 2); /* STARTED of prepare, then all the rest */
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "bookRisk", id, "current_wait");
+    expect_process("bookRisk", id, "current_wait");
     expect_history(&s, "STEP prepare COMPLETED, COMMAND bookRisk WAITING", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
-    expect_value(s.rig.sql, "payments__replies", COMMAND("reply_to"), id.text);
-    expect_value(s.rig.sql, "{\"trail\": \"prepare\"}", COMMAND("data"), id.text);
+    expect_value(bus.conn, "payments__replies", COMMAND("reply_to"), id.text);
+    expect_value(bus.conn, "{\"trail\": \"prepare\"}", COMMAND("data"), id.text);
     stage_close(&s);
 }
 
@@ -27,8 +27,8 @@ Test(command_send, its_id_is_that_of_the_process_the_step_and_the_send_number) /
     cb_uuid id = tour_at_risk(&s, "{}");
 
     cb_uuid expected = cb_uuid_derived(&id, "command/bookRisk/1");
-    expect_value(s.rig.sql, expected.text, COMMAND("command_id"), id.text);
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text");
+    expect_value(bus.conn, expected.text, COMMAND("command_id"), id.text);
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text");
     stage_close(&s);
 }
 
@@ -38,9 +38,9 @@ Test(command_send, timeout_and_attempts_travel_with_the_command) /* DESIGN 4 */
 
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    expect_value(s.rig.sql, "17 2", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
+    expect_value(bus.conn, "17 2", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
                  id.text);
-    expect_value(s.rig.sql, "00:10:00",
+    expect_value(bus.conn, "00:10:00",
                  "SELECT next_wait_timeout_at - updated_at FROM commandbus.process "
                  "WHERE process_id = $1",
                  id.text);
@@ -61,9 +61,9 @@ Test(command_send, the_configuration_goes_before_the_code) /* RL.2, CONTRACT com
     cb_uuid id = tour_at_risk(&s, "{}");
 
     expect_commands(&s, "fx/Other PENDING", id);
-    expect_value(s.rig.sql, "5 9", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
+    expect_value(bus.conn, "5 9", COMMAND("concat_ws(' ', timeout_seconds, max_attempts)"),
                  id.text);
-    expect_value(s.rig.sql, "00:01:00",
+    expect_value(bus.conn, "00:01:00",
                  "SELECT next_wait_timeout_at - updated_at FROM commandbus.process "
                  "WHERE process_id = $1",
                  id.text);
@@ -91,14 +91,14 @@ Test(command_send, without_a_route_it_is_parked_and_says_what_to_do) /* RL.2 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%command-steps.ask.domain%then retry%' "
                  "FROM commandbus.process WHERE process_id = $1",
                  id.text);
     expect_commands(&s, "", id);
 
     stage_release(&s, types, 1, routes, 1); /* somebody has set it */
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_commands(&s, "fx/Ask PENDING", id);
     stage_close(&s);
@@ -116,17 +116,17 @@ Test(command_send, a_domain_that_does_not_exist_parks_the_process) /* DESIGN 8.7
     cb_uuid id;
     cb_error e;
 
-    cr_assert(cb_process_start_with(s.rig.db, s.kit.types, "Lost", &state, NULL, &id, NULL, &e),
-              "%s", e.message);
+    cr_assert(cb_process_start_with(bus.db, s.kit.types, "Lost", &state, NULL, &id, NULL, &e), "%s",
+              e.message);
 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%nowhere%' FROM commandbus.process "
                  "WHERE process_id = $1",
                  id.text);
 
     stage_release(&s, types, 1, mended, 1);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_commands(&s, "fx/Ask PENDING", id);
     stage_close(&s);
@@ -143,7 +143,7 @@ Test(command_send, a_request_that_cannot_be_built_sends_nothing) /* process.h */
     expect_commands(&s, "", id);
 
     tour_plays.refuse_request = false;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
@@ -156,7 +156,7 @@ Test(command_send,
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    char *due = test_value(s.rig.sql,
+    char *due = test_value(bus.conn,
                            "SELECT date_trunc('milliseconds', next_wait_timeout_at) "
                            "FROM commandbus.process WHERE process_id = $1",
                            id.text, NULL);
@@ -166,8 +166,8 @@ Test(command_send,
 
     expect_commands(&s, "risk/BookRisk PENDING", id);
     expect_state(&s, "prepare hello", id, "trail");
-    expect_column(
-        &s, due, id,
+    expect_process(
+        due, id,
         "date_trunc('milliseconds', next_wait_timeout_at)"); /* STP.6: the first one stays */
     free(due);
     stage_close(&s);

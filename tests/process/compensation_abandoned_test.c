@@ -7,23 +7,23 @@ typedef struct {
 
 CB_FIELDS(deal_fields, deal, CB_FIELD(deal, booked, CB_BOOL));
 
-static bool take(void *state, json_object *result)
+static bool take_booked(void *state, json_object *result)
 {
     (void)result;
     ((deal *)state)->booked = true;
     return true;
 }
 
-static cb_flow execute(cb_process *p, void *state)
+static cb_flow deal_execute(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_command_step(p, "book", NULL, take, .domain = "fx", .command_type = "Book",
+    CB_DO(cb_command_step(p, "book", NULL, take_booked, .domain = "fx", .command_type = "Book",
                           .compensate_command = "Release"));
     return cb_business_failure(p, "NO", "never");
 }
 
 static const cb_process_type type = {
-    .name = "Deal", .domain = "payments", .state = &deal_fields, .execute = execute
+    .name = "Deal", .domain = "payments", .state = &deal_fields, .execute = deal_execute
 };
 static const cb_process_type *const types[] = { &type };
 
@@ -42,13 +42,13 @@ Test(compensation_abandoned,
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
 
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "olga", "enough", false, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "olga", "enough", false, &e), "%s", e.message);
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);
     expect_history(
         &s, "COMMAND book COMPLETED, COMPENSATION book ABANDONED, OPERATOR CANCEL COMPLETED", id);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_inbox WHERE process_id = $1", id.text);
     expect_commands(&s, "fx/Book COMPLETED, fx/Release CANCELED", id);
     stage_close(&s);

@@ -15,25 +15,17 @@ static stage s;
 static const char *served_meanwhile; /* the domain to serve in the next response function */
 static bool dies;
 
-static bool is_queued(const char *domain)
-{
-    return test_number(s.rig.sql,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 "
-                       "AND status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
 static void book_meanwhile(const char *function)
 {
     if (strcmp(function, "note") != 0 || !served_meanwhile)
         return;
     tour_book(&s, served_meanwhile);
     served_meanwhile = NULL;
-    test_exec(s.rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
     s.kit.crashed = dies;
 }
 
-static void serve(cb_uuid id, const char *domain, moment when)
+static void serve_at(cb_uuid id, const char *domain, moment when)
 {
     if (when == DURING || when == DYING) {
         served_meanwhile = domain;
@@ -43,16 +35,16 @@ static void serve(cb_uuid id, const char *domain, moment when)
         if (s.kit.crashed)
             stage_restart(&s);
     }
-    if (is_queued(domain))
+    if (stage_is_queued(domain))
         tour_book(&s, domain);
     if (when == TWICE)
-        test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', message) "
-                             "FROM pgmq.q_payments__replies");
+        test_exec(bus.conn, "SELECT pgmq.send('payments__replies', message) "
+                            "FROM pgmq.q_payments__replies");
 }
 
 static bool has_status(cb_uuid id, const char *like)
 {
-    return test_number(s.rig.sql,
+    return test_number(bus.conn,
                        "SELECT count(*) FROM commandbus.process WHERE process_id = $1 "
                        "AND status::text ~ $2",
                        id.text, like, NULL) > 0;
@@ -68,11 +60,11 @@ static void drive(cb_uuid id, moment when)
         else if (has_status(id, "^(COMPLETED|COMPENSATED)$"))
             return;
         else if (has_status(id, "^WAITING_FOR_TSQ$"))
-            tour_retry(&s, id);
-        else if (is_queued("risk"))
-            serve(id, "risk", when);
-        else if (is_queued("fx"))
-            serve(id, "fx", when);
+            tour_retry(id);
+        else if (stage_is_queued("risk"))
+            serve_at(id, "risk", when);
+        else if (stage_is_queued("fx"))
+            serve_at(id, "fx", when);
     }
     cr_assert_fail("it does not end");
 }
@@ -84,10 +76,10 @@ static void drive(cb_uuid id, moment when)
     ", COMPENSATION bookFx COMPLETED, COMPENSATION quote COMPLETED, " \
     "COMPENSATION bookRisk COMPLETED, COMPENSATION prepare COMPLETED"
 
-static void expect_end(cb_uuid id, bool undone)
+static void expect_tour_end(cb_uuid id, bool undone)
 {
     expect_status(&s, undone ? "COMPENSATED DECLINED" : "COMPLETED", id);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  undone ? "prepare risk quote fx finish undo_fx undo_quote undo_prepare"
                         : "prepare risk quote fx finish completed",
                  "SELECT replace(state ->> 'trail', ' note', '') FROM commandbus.process "
@@ -95,12 +87,12 @@ static void expect_end(cb_uuid id, bool undone)
                  id.text);
     cr_expect_str_eq(tour_calls, undone ? "prepare quote finish undo_fx undo_quote undo_prepare"
                                         : "prepare quote finish");
-    expect_value(s.rig.sql, undone ? FORWARD BACK : FORWARD,
+    expect_value(bus.conn, undone ? FORWARD BACK : FORWARD,
                  "SELECT string_agg(concat_ws(' ', kind, name, status), ', ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE process_id = $1 "
                  "AND kind NOT IN ('OPERATOR', 'RESPONSE')",
                  id.text);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  undone ? "BookRisk COMPLETED, BookFx COMPLETED, ReleaseRisk COMPLETED"
                         : "BookRisk COMPLETED, BookFx COMPLETED",
                  "SELECT string_agg(command_type || ' ' || status, ', ' ORDER BY created_at) "
@@ -112,17 +104,17 @@ static void expect_end(cb_uuid id, bool undone)
 static void expect_nothing_left(void)
 {
     stage_go(&s);
-    expect_value(s.rig.sql, "0 0 0 0",
+    expect_value(bus.conn, "0 0 0 0",
                  "SELECT (SELECT count(*) FROM commandbus.process_inbox) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_payments__replies) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_risk__commands) || ' ' || "
                  "(SELECT count(*) FROM pgmq.q_fx__commands)");
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT (SELECT count(*) FROM commandbus.audit WHERE event_type = 'SENT') = "
                  "(SELECT count(*) FROM commandbus.command_metadata)");
 }
 
-static void play(moment when, bool undone)
+static void play_crashes(moment when, bool undone)
 {
     const char *state = undone ? "{\"decline\":true}" : "{}";
     int last = 1;
@@ -137,7 +129,7 @@ static void play(moment when, bool undone)
         tour_calls[0] = 0;
         cb_uuid id = stage_start(&s, "Tour", state);
         drive(id, when);
-        expect_end(id, undone);
+        expect_tour_end(id, undone);
         last = k == 0 ? s.kit.durable : last;
     }
     cr_expect_geq(last, undone ? 9 : 5);
@@ -147,30 +139,30 @@ static void play(moment when, bool undone)
 
 Test(compensation_crash, anywhere_on_the_way_to_the_end)
 {
-    play(BEFORE, false);
+    play_crashes(BEFORE, false);
 }
 
 Test(compensation_crash, anywhere_on_the_way_there_and_back)
 {
-    play(BEFORE, true);
+    play_crashes(BEFORE, true);
 }
 
 Test(compensation_crash, with_replies_that_arrive_during_a_run)
 {
-    play(DURING, false);
+    play_crashes(DURING, false);
 }
 
 Test(compensation_crash, with_replies_that_arrive_during_a_run_and_back)
 {
-    play(DURING, true);
+    play_crashes(DURING, true);
 }
 
 Test(compensation_crash, of_a_worker_in_whose_run_the_reply_arrives)
 {
-    play(DYING, true);
+    play_crashes(DYING, true);
 }
 
 Test(compensation_crash, with_every_reply_twice)
 {
-    play(TWICE, true);
+    play_crashes(TWICE, true);
 }

@@ -6,7 +6,7 @@
     "COMMAND bookFx COMPLETED, STEP finish COMPLETED"
 
 /* Both commands are served: everything is done, and the process says no. */
-static cb_uuid decline(stage *s)
+static cb_uuid decline_tour(stage *s)
 {
     cb_uuid id = tour_at_fx(s, "{\"decline\":true}");
 
@@ -19,9 +19,9 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
 {
     stage s = tour_open(&tour_type);
 
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
-    expect_column(&s, "COMPENSATING", id, "phase");
+    expect_process("COMPENSATING", id, "phase");
     expect_state(&s, "prepare risk quote fx finish undo_fx undo_quote", id, "trail");
     expect_history(&s,
                    DONE ", COMPENSATION bookFx COMPLETED, COMPENSATION quote COMPLETED, "
@@ -36,7 +36,7 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
                         "COMPENSATION bookRisk COMPLETED, COMPENSATION prepare COMPLETED",
                    id);
     expect_state(&s, "prepare risk quote fx finish undo_fx undo_quote undo_prepare", id, "trail");
-    expect_told(&s, "4", id, "COMPENSATION_SUCCESS");
+    expect_told("4", id, "COMPENSATION_SUCCESS");
     cr_expect_str_eq(tour_calls, "prepare quote finish undo_fx undo_quote undo_prepare");
     stage_close(&s);
 }
@@ -44,18 +44,18 @@ Test(compensation, everything_is_undone_in_reverse_order_one_at_a_time) /* STP.8
 Test(compensation, each_record_says_what_undoes_it) /* DESIGN 4 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  "1 {\"inline\": true}, 2 {\"data\": {\"id\": 7}, \"domain\": \"risk\", "
                  "\"command_type\": \"ReleaseRisk\"}, 3 {\"inline\": true}, 4 {\"inline\": true}",
                  "SELECT string_agg(ordinal || ' ' || owes, ', ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE process_id = $1",
                  id.text);
-    expect_value(s.rig.sql, "{\"id\": 7}",
+    expect_value(bus.conn, "{\"id\": 7}",
                  "SELECT data FROM commandbus.command_metadata WHERE command_type = 'ReleaseRisk'");
     cb_uuid expected = cb_uuid_derived(&id, "compensate/bookRisk/1");
-    expect_record(&s, expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
+    expect_record(expected.text, id, "COMPENSATION", "bookRisk", "command_id::text");
     stage_close(&s);
 }
 
@@ -81,8 +81,8 @@ Test(compensation, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATING LIMIT", id);
-    expect_column(&s, "", id, "current_wait");
-    expect_record(&s, "RETRY 1 E_AGAIN", id, "COMPENSATION", "prepare",
+    expect_process("", id, "current_wait");
+    expect_record("RETRY 1 E_AGAIN", id, "COMPENSATION", "prepare",
                   "concat_ws(' ', status, attempts, error_code)");
     stage_wait(&s, 9);
     cr_expect_eq(stage_go(&s), 0);
@@ -93,7 +93,7 @@ Test(compensation, a_compensation_is_retried_like_its_step) /* STP.8, STP.7 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED LIMIT", id);
-    expect_record(&s, "COMPLETED 3", id, "COMPENSATION", "prepare",
+    expect_record("COMPLETED 3", id, "COMPENSATION", "prepare",
                   "concat_ws(' ', status, attempts, error_code)");
     stage_close(&s);
 }
@@ -103,14 +103,14 @@ Test(compensation, one_that_fails_parks_the_process_and_the_rest_wait) /* STP.8,
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
 
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    expect_column(&s, "COMPENSATING quote", id, "phase || ' ' || current_step");
-    expect_told(&s, "1", id, "COMPENSATION_FAILED");
+    expect_process("COMPENSATING quote", id, "phase || ' ' || current_step");
+    expect_told("1", id, "COMPENSATION_FAILED");
     cr_expect_str_eq(tour_calls, "prepare quote finish undo_fx undo_quote");
 
     tour_plays.undo_quote = CB_SUCCESS;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -127,7 +127,7 @@ Test(compensation,
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_INTERRUPTED;
 
-    cb_uuid id = decline(&s); /* comes to rest */
+    cb_uuid id = decline_tour(&s); /* comes to rest */
     expect_status(&s, "COMPENSATING DECLINED", id);
     tour_plays.undo_quote = CB_SUCCESS;
     stage_wait(&s, 2);
@@ -135,7 +135,7 @@ Test(compensation,
 
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, risk/ReleaseRisk PENDING",
                     id);
-    expect_record(&s, "1", id, "COMPENSATION", "quote", "attempts::text");
+    expect_record("1", id, "COMPENSATION", "quote", "attempts::text");
     stage_close(&s);
 }
 
@@ -144,19 +144,19 @@ Test(compensation,
 Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* STP.8, RL.3 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tour_retry(&s, id); /* and with it the command */
+    tour_retry(id); /* and with it the command */
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_value(s.rig.sql, "1",
+    expect_value(bus.conn, "1",
                  "SELECT count(*) FROM commandbus.command_metadata "
                  "WHERE command_type = 'ReleaseRisk'");
     stage_close(&s);
@@ -165,18 +165,18 @@ Test(compensation, a_command_in_the_tsq_parks_it_and_its_success_resumes_it) /* 
 Test(compensation, a_command_that_is_refused_is_sent_again_by_a_retry) /* STP.12, send_no */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "NOT_THERE");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_record(&s, "2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
+    expect_record("2 COMPLETED", id, "COMPENSATION", "bookRisk", "send_no || ' ' || status");
     stage_close(&s);
 }
 
@@ -185,12 +185,12 @@ Test(compensation, a_command_that_is_refused_is_sent_again_by_a_retry) /* STP.12
 Test(compensation, a_command_without_an_answer_is_waited_for_however_long_that_takes)
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_wait(&s, 30 * 86400);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
-    expect_value(s.rig.sql, "PENDING",
+    expect_value(bus.conn, "PENDING",
                  "SELECT status FROM commandbus.command_metadata "
                  "WHERE command_type = 'ReleaseRisk'");
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -215,7 +215,7 @@ Test(compensation,
     cr_expect_str_eq(tour_calls, "prepare quote finish"); /* nothing was undone */
 
     tour_plays.without_undo_of_quote = false;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
@@ -226,7 +226,7 @@ Test(compensation,
 Test(compensation, responses_meanwhile_are_applied_at_the_next_run) /* STP.11 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_respond(&s, id, "note", "{\"word\":\"note\"}");
     cr_expect_eq(stage_go(&s), 0);
@@ -243,11 +243,11 @@ Test(compensation, replay_applies_responses_in_the_order_in_which_they_came) /* 
 {
     stage s = tour_open(&tour_type);
     tour_plays.undo_quote = CB_PERMANENT;
-    cb_uuid id = decline(&s);
+    cb_uuid id = decline_tour(&s);
 
     stage_respond(&s, id, "note", "{\"word\":\"note\"}");
     tour_plays.undo_quote = CB_SUCCESS;
-    tour_retry(&s, id); /* the response is recorded after the compensation began, before it ended */
+    tour_retry(id); /* the response is recorded after the compensation began, before it ended */
     stage_go(&s);
     expect_state(&s, "prepare risk quote fx finish undo_fx note undo_quote", id, "trail");
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);

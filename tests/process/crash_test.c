@@ -9,7 +9,7 @@ enum {
 static int begun[STEPS]; /* how often each function was really entered */
 static int made;
 
-static cb_outcome work(tale *t, int i)
+static cb_outcome work_step(tale *t, int i)
 {
     char word[20];
 
@@ -24,7 +24,7 @@ static cb_outcome work(tale *t, int i)
     static cb_outcome s##i(cb_context *ctx, void *state) \
     {                                                    \
         (void)ctx;                                       \
-        return work(state, i);                           \
+        return work_step(state, i);                      \
     }
 STEP(0)
 STEP(1)
@@ -41,7 +41,7 @@ static char *make(void *arg)
     return asprintf(&text, "made %d", ++made) > 0 ? text : NULL;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool approve_and_say_go(void *state, json_object *payload)
 {
     (void)payload;
     ((tale *)state)->approved = true;
@@ -49,12 +49,7 @@ static bool take_go(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "go", take_go } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
+static const cb_response responses[] = { { "go", approve_and_say_go } };
 
 static int max_attempts;
 
@@ -71,7 +66,7 @@ static cb_flow everything(cb_process *p, void *state)
     cb_text_set(&t->note, text);
     free(text);
     CB_DO(cb_step(p, "second", s2, .max_attempts = max_attempts));
-    CB_DO(cb_wait(p, "go", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "go", tale_is_approved, .timeout_ms = 0));
     CB_DO(cb_side_effect_uuid(p, "uuid", &uuid));
     if (t->count % 2)
         CB_DO(cb_step(p, "third", s3, .max_attempts = max_attempts));
@@ -86,12 +81,12 @@ static const cb_process_type type =
     tale_type("Everything", everything, .responses = responses, .n_responses = 1);
 
 /* The only response, however often it is sent. */
-static void answer(stage *s, cb_uuid id)
+static void respond_go(cb_uuid id)
 {
     bool accepted;
     cb_error e;
 
-    cr_assert(cb_process_respond(s->rig.db, id.text, "go", "{}",
+    cr_assert(cb_process_respond(bus.db, id.text, "go", "{}",
                                  "6f1ab1c4-9f3d-4f5e-8a37-0c8f4f1d2a11", &accepted, &e));
 }
 
@@ -107,7 +102,7 @@ static void expect_ended(stage *s, cb_uuid id, int at)
     expect_state(s, "11063", id, "count");
     if (max_attempts > 1)
         expect_history(s, history, id);
-    expect_value(s->rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT state ->> 'note' = result #>> '{}' FROM commandbus.process JOIN "
                  "commandbus.process_history USING (process_id) WHERE process_id = $1 AND name = "
                  "'text'",
@@ -137,7 +132,7 @@ Test(crash, after_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DESI
                 stage_restart(&s);
                 stage_go(&s);
             }
-            answer(&s, id);
+            respond_go(id);
         }
         expect_ended(&s, id, at);
         for (int i = 1; i < STEPS; i++)
@@ -160,7 +155,7 @@ Test(crash, before_every_durable_point_the_end_is_the_same) /* STP.5, STP.9, DES
         d = (dying){ .stage = &s, .die_at = ++at };
         for (int i = 0; i < 8; i++) {
             if (!dying_step(&d) && i >= 2)
-                answer(&s, id);
+                respond_go(id);
         }
         expect_ended(&s, id, at);
     } while (d.settles >= at);
@@ -181,8 +176,8 @@ Test(crash, a_step_that_may_begin_once_is_never_begun_again_by_itself) /* STP.9 
         d = (dying){ .stage = &s, .die_at = ++at };
         for (int i = 0; i < 8; i++) {
             if (!dying_step(&d) && i >= 2)
-                answer(&s, id);
-            char *code = test_value(s.rig.sql,
+                respond_go(id);
+            char *code = test_value(bus.conn,
                                     "SELECT error_code FROM commandbus.process WHERE process_id = "
                                     "$1 AND status = 'WAITING_FOR_TSQ'",
                                     id.text, NULL);
@@ -190,7 +185,7 @@ Test(crash, a_step_that_may_begin_once_is_never_begun_again_by_itself) /* STP.9 
                 cr_expect_str_eq(code, "RETRIES_EXHAUSTED_CRASH_RECOVERY");
                 cr_expect(begun[1] <= 1 && begun[2] <= 1 && begun[3] <= 1 && begun[5] <= 1);
                 asked++;
-                tale_retry(&s, id);
+                tale_retry(id);
             }
             free(code);
         }
@@ -210,7 +205,7 @@ Test(crash, a_lost_answer_to_a_settle_is_recognised) /* DESIGN 2: ALREADY */
     expect_status(&s, "COMPLETED", id);
     cb_process_settlement again = s.kit.last.settlement;
     cb_error e;
-    cr_assert(cb_process_settle(s.rig.db, s.kit.worker, &again, 1, &e), "%s", e.message);
+    cr_assert(cb_process_settle(bus.db, s.kit.worker, &again, 1, &e), "%s", e.message);
     expect_verdict(CB_ALREADY, again.verdict);
     stage_close(&s);
 }

@@ -13,7 +13,7 @@ static cb_process_type due(cb_deadline_action action)
 }
 
 /* Waits for the reply of bookRisk, with a deadline in a minute. */
-static cb_uuid start(stage *s)
+static cb_uuid start_due_tour(stage *s)
 {
     cb_uuid id = stage_start_due(s, "Tour", "{}", 60);
 
@@ -24,37 +24,37 @@ static cb_uuid start(stage *s)
 Test(deadline, parks_and_a_retry_spends_it) /* STP.10, STP.12 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
 
     stage_wait(&s, 59);
     cr_expect_eq(stage_go(&s), 0);
     stage_wait(&s, 2);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED");
+    expect_told("1", id, "DEADLINE_EXCEEDED");
     tour_book(&s, "risk"); /* what arrives meanwhile is not lost, and decides nothing */
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     tour_book(&s, "fx");
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED"); /* never twice */
+    expect_told("1", id, "DEADLINE_EXCEEDED"); /* never twice */
     stage_close(&s);
 }
 
 Test(deadline, a_new_one_counts_from_then_on) /* STP.12 */
 {
     stage s = tour_open(&tour_type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
     cb_error e;
 
     stage_wait(&s, 61);
     stage_go(&s);
-    char *later = test_value(s.rig.sql, "SELECT commandbus.now() + interval '100 seconds'", NULL);
-    cr_assert(cb_process_retry(s.rig.db, id.text, "olga", NULL, later, &e), "%s", e.message);
+    char *later = test_value(bus.conn, "SELECT commandbus.now() + interval '100 seconds'", NULL);
+    cr_assert(cb_process_retry(bus.db, id.text, "olga", NULL, later, &e), "%s", e.message);
     free(later);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -62,7 +62,7 @@ Test(deadline, a_new_one_counts_from_then_on) /* STP.12 */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
-    expect_told(&s, "2", id, "DEADLINE_EXCEEDED");
+    expect_told("2", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 
@@ -151,7 +151,7 @@ Test(deadline, that_passes_in_a_step_undoes_it) /* STP.10 COMPENSATE */
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_history(&s, "STEP slow COMPLETED, COMPENSATION slow COMPLETED", id);
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED"); /* though it was told with a checkpoint */
+    expect_told("1", id, "DEADLINE_EXCEEDED"); /* though it was told with a checkpoint */
     stage_close(&s);
 }
 
@@ -211,7 +211,7 @@ Test(deadline, does_nothing_to_a_process_that_is_being_undone) /* STP.10 */
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED DECLINED", id);
-    expect_told(&s, "0", id, "DEADLINE_EXCEEDED");
+    expect_told("0", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 
@@ -219,7 +219,7 @@ Test(deadline, does_nothing_to_a_process_that_waits_for_an_operator) /* STP.10 *
 {
     cb_process_type type = due(CB_DEADLINE_FAIL);
     stage s = tour_open(&type);
-    cb_uuid id = start(&s);
+    cb_uuid id = start_due_tour(&s);
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
@@ -242,11 +242,11 @@ Test(deadline, that_passed_after_a_crash_does_not_make_the_step_run_twice) /* DE
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ DEADLINE_EXCEEDED", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
     cr_expect_str_empty(tour_calls);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -262,8 +262,8 @@ Test(deadline, before_1970_is_past_too) /* STP.10, DESIGN 8.7 */
 
     for (size_t i = 0; i < CB_COUNT(moments); i++) {
         stage s = tour_open(&tour_type);
-        cb_uuid id = start(&s);
-        free(test_value(s.rig.sql,
+        cb_uuid id = start_due_tour(&s);
+        free(test_value(bus.conn,
                         "UPDATE commandbus.process SET deadline_at = $1::timestamptz, "
                         "wake_at = $1::timestamptz RETURNING 1",
                         moments[i], NULL));

@@ -7,15 +7,6 @@ typedef struct {
     int small;
 } thing;
 
-#define expect_unsound(said, ...)                                                    \
-    do {                                                                             \
-        const cb_field list_[] = { __VA_ARGS__ };                                    \
-        const cb_fields table_ = { "thing", sizeof(thing), list_, CB_COUNT(list_) }; \
-        cb_error e_;                                                                 \
-        expect_error(CB_MISUSE, cb_fields_check(&table_, &e_), e_);                  \
-        cr_assert(strstr(e_.message, (said)), "%s", e_.message);                     \
-    } while (0)
-
 Test(fields_check, a_table_of_every_type_is_sound)
 {
     cb_error e;

@@ -3,13 +3,6 @@
 #include "fields_support.h"
 #include "trip.h"
 
-static bool read_text(trade *t, const char *text, cb_error *e)
-{
-    OWNED(json_object) object = parsed(text);
-
-    return cb_fields_read(&trade_fields, t, object, NULL, e);
-}
-
 /* A trade read from JSON; the caller owns it. */
 static trade *trade_of(const char *text)
 {
@@ -369,15 +362,6 @@ typedef struct {
     leg one;
     int64_t number;
 } thing;
-
-#define expect_unsound(said, ...)                                                    \
-    do {                                                                             \
-        const cb_field list_[] = { __VA_ARGS__ };                                    \
-        const cb_fields table_ = { "thing", sizeof(thing), list_, CB_COUNT(list_) }; \
-        cb_error e_;                                                                 \
-        expect_error(CB_MISUSE, cb_fields_check(&table_, &e_), e_);                  \
-        cr_assert(strstr(e_.message, (said)), "%s", e_.message);                     \
-    } while (0)
 
 Test(fields_nested, what_is_wrong_with_a_list_or_a_struct_is_said)
 {

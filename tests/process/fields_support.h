@@ -83,6 +83,22 @@ __attribute__((unused)) static inline json_object *parsed(const char *text)
     return object;
 }
 
+__attribute__((unused)) static inline bool read_text(trade *t, const char *text, cb_error *e)
+{
+    OWNED(json_object) object = parsed(text);
+
+    return cb_fields_read(&trade_fields, t, object, NULL, e);
+}
+
+#define expect_unsound(said, ...)                                                    \
+    do {                                                                             \
+        const cb_field list_[] = { __VA_ARGS__ };                                    \
+        const cb_fields table_ = { "thing", sizeof(thing), list_, CB_COUNT(list_) }; \
+        cb_error e_;                                                                 \
+        expect_error(CB_MISUSE, cb_fields_check(&table_, &e_), e_);                  \
+        cr_assert(strstr(e_.message, (said)), "%s", e_.message);                     \
+    } while (0)
+
 /* Nothing differs from one to the other. */
 #define expect_same(a, b)                                                              \
     do {                                                                               \

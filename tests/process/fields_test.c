@@ -18,14 +18,7 @@ static char *written(const trade *t)
         free(found_);                         \
     } while (0)
 
-static bool read_text(trade *t, const char *text, cb_error *e)
-{
-    OWNED(json_object) object = parsed(text);
-
-    return cb_fields_read(&trade_fields, t, object, NULL, e);
-}
-
-static void expect_refused(const char *text, const char *message)
+static void expect_fields_refused(const char *text, const char *message)
 {
     OWNED(trade) t = trade_new();
     cb_error e;
@@ -52,7 +45,7 @@ static void fill_nested(trade *t)
     t->first.value_date = (cb_date){ 1, 1, 1 };
 }
 
-static void fill(trade *t)
+static void fill_trade(trade *t)
 {
     cr_assert(cb_text_set(&t->account, "DE89 \"ä\""));
     t->approved = true;
@@ -85,7 +78,7 @@ Test(fields, every_type_has_its_form_on_the_wire) /* DESIGN 4: decimal strings o
 {
     OWNED(trade) t = trade_new();
 
-    fill(t);
+    fill_trade(t);
 
     expect_written("{\"debitAccount\":\"DE89 \\\"ä\\\"\",\"approved\":true,\"retries\":-3,"
                    "\"count\":-9223372036854775808,\"score\":0.1,"
@@ -107,7 +100,7 @@ Test(fields, reading_what_was_written_gives_the_same_struct)
     OWNED(trade) b = trade_new();
     cb_error e;
 
-    fill(a);
+    fill_trade(a);
     OWNED(json_object) object = cb_fields_write(&trade_fields, a);
     expect_ok(cb_fields_read(&trade_fields, b, object, NULL, &e), e);
 
@@ -122,7 +115,7 @@ Test(fields, what_an_object_lacks_becomes_zero_and_what_the_table_lacks_stays)
     OWNED(trade) zeros = trade_new();
     cb_error e;
 
-    fill(t);
+    fill_trade(t);
     t->not_in_the_table = 42;
     expect_ok(read_text(t, "{}", &e), e);
 
@@ -179,7 +172,7 @@ Test(fields, the_wrong_type_is_refused_by_the_name_of_its_field_and_nothing_is_r
     cb_error e;
 
     for (size_t i = 0; i < CB_COUNT(bad); i++)
-        expect_refused(bad[i][0], bad[i][1]);
+        expect_fields_refused(bad[i][0], bad[i][1]);
     OWNED(trade) t = trade_new();
     expect_error(CB_INVALID_DATA, cb_fields_read(&trade_fields, t, NULL, NULL, &e), e);
 }
@@ -248,7 +241,7 @@ Test(fields, times_are_strict_and_may_have_a_zone)
     }
     for (size_t i = 0; i < CB_COUNT(bad); i++) {
         snprintf(json, sizeof json, "{\"bookedAt\":\"%s\"}", bad[i]);
-        expect_refused(json, "field 'bookedAt' of trade must be a time");
+        expect_fields_refused(json, "field 'bookedAt' of trade must be a time");
     }
 }
 
@@ -258,7 +251,7 @@ Test(fields, a_difference_holds_what_changed_and_nothing_else)
     OWNED(trade) b = trade_new();
     OWNED(json_object) patch = NULL;
 
-    fill(a);
+    fill_trade(a);
     cr_assert(cb_fields_copy(&trade_fields, b, a));
     expect_same(a, b);
     b->approved = false;
@@ -280,7 +273,7 @@ Test(fields, what_did_not_change_is_neither_written_nor_copied)
     OWNED(trade) a = trade_new();
     OWNED(trade) b = trade_new();
 
-    fill(a);
+    fill_trade(a);
     a->risk = 99;
     a->score = NAN;
     cr_assert(cb_fields_copy(&trade_fields, b, a));
@@ -301,8 +294,8 @@ Test(fields, a_patch_sets_what_it_has_or_nothing)
     OWNED(json_object) bad = parsed("{\"debitAccount\":\"new\",\"risk\":\"WHAT\"}");
     cb_error e;
 
-    fill(a);
-    fill(b);
+    fill_trade(a);
+    fill_trade(b);
     expect_ok(cb_fields_patch(&trade_fields, a, patch, &e), e);
     expect_error(CB_INVALID_DATA, cb_fields_patch(&trade_fields, a, bad, &e), e);
     expect_ok(cb_fields_patch(&trade_fields, a, NULL, &e), e);
@@ -328,7 +321,7 @@ Test(fields, a_patch_sets_what_it_has_or_nothing)
         cr_assert_null(patch_);                                                    \
     } while (0)
 
-static json_object *nested(int depth)
+static json_object *nested_array(int depth)
 {
     json_object *value = json_object_new_int(1);
 
@@ -356,14 +349,14 @@ Test(fields, what_has_no_form_on_the_wire_is_not_written)
     expect_invalid("extra", t->extra = json_object_new_double(1e20));
     expect_invalid("extra", t->extra = json_object_new_string("\xFF"));
     expect_invalid("extra", t->extra = json_object_new_string_len("a\0b", 3));
-    expect_invalid("extra", t->extra = nested(25));
+    expect_invalid("extra", t->extra = nested_array(25));
     expect_invalid("amount", t->amount.minor = 1);
     expect_invalid("amount", memcpy(t->amount.currency, "EURO", 4));
     expect_invalid("rate", t->rate.scale = 19);
 
     OWNED(trade) t = trade_new();
     cb_error e;
-    t->extra = nested(24);
+    t->extra = nested_array(24);
     expect_ok(cb_fields_valid(&trade_fields, t, &e), e);
 }
 

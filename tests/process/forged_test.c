@@ -10,23 +10,20 @@ static cb_uuid victim;
 static login forger;
 
 /* The victim waits for the reply to bookRisk, with bookFx to come, then for the response "go". */
-static void open_all(void)
+static void open_forger(void)
 {
     s = tour_open(&tour_type);
     victim = tour_at_risk(&s, "{\"wait_at_last\": true}");
-    bus.conn = s.rig.sql;
-    bus.conninfo = s.rig.conninfo;
     forger = login_open("commandbus_sender");
 }
 
-static void close_all(void)
+static void close_forger(void)
 {
     login_close(&forger);
-    bus = (bus_fixture){ 0 };
     stage_close(&s);
 }
 
-TestSuite(forged, .init = open_all, .fini = close_all);
+TestSuite(forged, .init = open_forger, .fini = close_forger);
 
 /* The ids of the command that is out and of the one that comes next, in every version that a sender may think of. */
 #define OUT   "command/bookRisk/1"
@@ -120,15 +117,15 @@ static void fill_in(char *to, size_t size, const char *from, const char *id)
 /* A worker answers whatever waits in domain payments, where no process sends anything, as Echo would. */
 static void serve_forged(void)
 {
-    while (test_number(s.rig.sql,
-                       "SELECT count(*) FROM pgmq.q_payments__commands WHERE vt <= now()", NULL))
+    while (test_number(bus.conn, "SELECT count(*) FROM pgmq.q_payments__commands WHERE vt <= now()",
+                       NULL))
         stage_serve(&s, "payments", CB_SUCCESS, ANSWER, NULL);
 }
 
 static char *picture(void)
 {
     return test_value(
-        s.rig.sql,
+        bus.conn,
         "SELECT p.status || ' at ' || coalesce(p.current_wait, p.current_step, '') || ', ' || p.inbox_seq || ' arrived, ' || "
         "p.settle_no || ' runs, ' || (SELECT count(*) FROM commandbus.process_history h WHERE "
         "h.process_id = p.process_id) || ' records, ' || state::text FROM commandbus.process p "
@@ -216,7 +213,7 @@ Test(forged, attacks_move_no_process_and_its_own_commands_still_do)
     stage_respond(&s, victim, "go", "{}");
     stage_go(&s);
     expect_status(&s, "COMPLETED", victim);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_event WHERE event = 'LATE_REPLY'");
 }
 
@@ -234,15 +231,15 @@ Test(forged, replies_to_a_queue_that_became_the_processes_are_archived)
         victim.text);
     test_exec(forger.conn, sql);
 
-    cr_assert(cb_process_register(s.rig.db, &later, 1, &e), "%s", e.message);
+    cr_assert(cb_process_register(bus.db, &later, 1, &e), "%s", e.message);
     serve_forged();
-    expect_value(s.rig.sql, "0 0 1",
+    expect_value(bus.conn, "0 0 1",
                  "SELECT concat_ws(' ', delivered, late, dead_lettered) FROM "
                  "commandbus.deliver_replies('fx__replies', 'w', grace_seconds => 0)");
 
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     expect_value(
-        s.rig.sql, "the process has no such command",
+        bus.conn, "the process has no such command",
         "SELECT details ->> 'reason' FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETTERED'");
     cr_expect_str_eq(test_sqlstate(forger.conn, sql), "CB007");
 }
@@ -252,10 +249,10 @@ static void allow(const char *call, const char *response, const char *role)
     char sql[256];
 
     snprintf(sql, sizeof sql, "SELECT commandbus.%s('Tour', '%s', '%s')", call, response, role);
-    test_exec(s.rig.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
-static const char *respond(const login *l, const char *name)
+static const char *respond_as(const login *l, const char *name)
 {
     char sql[256];
 
@@ -270,17 +267,17 @@ Test(forged, responses_are_taken_from_those_allowed_to_bring_them_and_from_opera
           other = login_open("commandbus_sender");
 
     allow("allow_response", "note", forger.name);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
-    cr_expect_str_eq(respond(&forger, "go"), "CB007");
-    cr_expect_str_eq(respond(&other, "note"), "CB007");
-    cr_expect_str_eq(respond(&ann, "go"), "00000");
-    cr_expect_str_eq(respond(&worker, "go"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "go"), "CB007");
+    cr_expect_str_eq(respond_as(&other, "note"), "CB007");
+    cr_expect_str_eq(respond_as(&ann, "go"), "00000");
+    cr_expect_str_eq(respond_as(&worker, "go"), "00000");
 
     allow("allow_response", "*", forger.name);
-    cr_expect_str_eq(respond(&forger, "go"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "go"), "00000");
     allow("forbid_response", "*", forger.name);
     allow("forbid_response", "note", forger.name);
-    cr_expect_str_eq(respond(&forger, "note"), "CB007");
+    cr_expect_str_eq(respond_as(&forger, "note"), "CB007");
 
     cr_expect_str_eq(
         test_sqlstate(forger.conn, "SELECT commandbus.allow_response('Tour', 'go', current_user)"),
@@ -300,21 +297,21 @@ Test(forged, responses_of_a_role_that_is_renamed_or_dropped_break_nothing)
     snprintf(role, sizeof role, "%s_of", forger.name);
     snprintf(renamed, sizeof renamed, "%s_as", forger.name);
     snprintf(sql, sizeof sql, "CREATE ROLE %s; GRANT %s TO %s", role, role, forger.name);
-    test_exec(s.rig.sql, sql);
+    test_exec(bus.conn, sql);
     allow("allow_response", "note", role);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
 
     snprintf(sql, sizeof sql, "ALTER ROLE %s RENAME TO %s", role, renamed);
-    test_exec(s.rig.sql, sql);
-    cr_expect_str_eq(respond(&forger, "note"), "00000");
+    test_exec(bus.conn, sql);
+    cr_expect_str_eq(respond_as(&forger, "note"), "00000");
 
     snprintf(sql, sizeof sql, "DROP ROLE %s", renamed);
-    test_exec(s.rig.sql, sql);
-    cr_expect_str_eq(respond(&forger, "note"), "CB007");
-    test_exec(s.rig.sql, "SELECT * FROM commandbus.responder");
+    test_exec(bus.conn, sql);
+    cr_expect_str_eq(respond_as(&forger, "note"), "CB007");
+    test_exec(bus.conn, "SELECT * FROM commandbus.responder");
     allow("allow_response", "go", forger.name);
-    expect_value(s.rig.sql, "go", "SELECT string_agg(response, ' ') FROM commandbus.responder");
-    cr_expect_str_eq(respond(&forger, "go"), "00000");
+    expect_value(bus.conn, "go", "SELECT string_agg(response, ' ') FROM commandbus.responder");
+    cr_expect_str_eq(respond_as(&forger, "go"), "00000");
 }
 
 /* The refusal says what an administrator runs. */

@@ -63,24 +63,24 @@ static void expect_told_of(stage *s, const char *status, const char *end, cb_uui
 {
     expect_status(s, status, id);
     expect_state(s, end, id, "note");
-    expect_value(s->rig.sql, "fx/Tell PENDING, risk/Tell PENDING",
+    expect_value(bus.conn, "fx/Tell PENDING, risk/Tell PENDING",
                  "SELECT string_agg(domain || '/' || command_type || ' ' || status, ', ' ORDER BY "
                  "domain) FROM commandbus.command_metadata WHERE correlation_id = $1",
                  id.text);
-    expect_value(s->rig.sql, end,
+    expect_value(bus.conn, end,
                  "SELECT data ->> 'end' FROM commandbus.command_metadata WHERE domain = 'risk' AND "
                  "data ->> 'process' = $1 AND correlation_id = $1::uuid AND reply_to IS NULL",
                  id.text);
     /* The record is whole: it has commands that no step sent, too. */
     expect_value(
-        s->rig.sql, end,
+        bus.conn, end,
         "SELECT a.command_data ->> 'end' FROM commandbus.process_audit a "
         "JOIN commandbus.command_metadata c USING (command_id, command_type) "
         "WHERE a.process_id = $1 AND a.event = 'COMMAND_SENT' AND a.entry_type = 'COMMAND' "
         "AND c.domain = 'risk' AND a.sent_at IS NOT NULL AND a.received_at IS NULL "
         "AND a.step_name = 'on_' || (c.data ->> 'end')",
         id.text);
-    expect_value(s->rig.sql, "2",
+    expect_value(bus.conn, "2",
                  "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = "
                  "'COMMAND_SENT'",
                  id.text);
@@ -96,8 +96,7 @@ Test(hook, of_each_end_is_told_the_id_and_sends_in_its_transaction)
     cb_uuid ended = stage_start(&s, "Ends", "{\"count\":2}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", ended);
-    cr_assert(cb_process_cancel(s.rig.db, ended.text, "ann", "withdrawn", true, &e), "%s",
-              e.message);
+    cr_assert(cb_process_cancel(bus.db, ended.text, "ann", "withdrawn", true, &e), "%s", e.message);
     stage_go(&s);
 
     expect_told_of(&s, "COMPLETED", "completed", done);
@@ -130,7 +129,7 @@ Test(hook, that_spoils_the_state_sends_nothing)
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
     expect_commands(&s, "", id);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = "
                  "'COMMAND_SENT'",
                  id.text);

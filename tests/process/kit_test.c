@@ -24,25 +24,17 @@ static bool nothing_to_say(const void *state, json_object *data)
     return true;
 }
 
-static bool take_hotel(void *state, json_object *result)
-{
-    json_object *hotel = NULL;
-
-    return json_object_object_get_ex(result, "hotel", &hotel) &&
-           cb_text_set(&((trip *)state)->hotel, json_object_get_string(hotel));
-}
-
-static cb_flow walk_execute(cb_process *p, void *state)
+static cb_flow walk_and_pay(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_command_step(p, "book", nothing_to_say, take_hotel, .domain = "hotels",
+    CB_DO(cb_command_step(p, "book", nothing_to_say, trip_take_hotel, .domain = "hotels",
                           .command_type = "BookHotel"));
     CB_DO(cb_wait(p, "awaitGo", trip_may_go, .timeout_ms = CB_HOURS(1)));
     CB_DO(cb_step(p, "pay", pay, .max_attempts = 3));
     return CB_DONE;
 }
 
-TRIP_TYPE(walk, walk_execute, .version = 1);
+TRIP_TYPE(walk, walk_and_pay, .version = 1);
 static const cb_process_type *const types[] = { &walk };
 static const char *const domains[] = { "hotels", NULL };
 

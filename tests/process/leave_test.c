@@ -12,20 +12,14 @@ static stage open_due(cb_process_type *type, cb_deadline_action action, cb_uuid 
     return s;
 }
 
-static void pass_deadline(stage *s)
-{
-    stage_wait(s, 61);
-    stage_go(s);
-}
-
-static void settle(stage *s, const cb_claim *claim, cb_outcome outcome)
+static void settle_risk(const cb_claim *claim, cb_outcome outcome)
 {
     cb_settlement item = test_outcome(cb_claim_at(claim, 0), outcome);
 
     item.domain = "risk";
     if (outcome == CB_SUCCESS)
         item.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(s->rig.db, "handlers", item));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", item));
 }
 
 #define UNDONE                                                                              \
@@ -38,7 +32,7 @@ Test(leave, a_queued_command_is_canceled_and_what_was_done_is_undone) /* STP.10 
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_commands(&s, "risk/BookRisk CANCELED", id);
@@ -56,9 +50,9 @@ Test(leave, a_success_after_the_decision_is_recorded_and_undone) /* STP.10, DESI
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
-    settle(&s, claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
     expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
@@ -67,7 +61,7 @@ Test(leave, a_success_after_the_decision_is_recorded_and_undone) /* STP.10, DESI
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     expect_history(&s, UNDONE, id);
     expect_state(&s, "prepare risk undo_prepare", id, "trail");
-    expect_told(&s, "1", id, "DEADLINE_EXCEEDED");
+    expect_told("1", id, "DEADLINE_EXCEEDED");
     stage_close(&s);
 }
 
@@ -78,21 +72,21 @@ Test(leave, waits_for_the_outcome_without_spinning) /* DESIGN 8.7 */
     stage s = open_due(&type, CB_DEADLINE_TSQ, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
     stage_wait(&s, 40);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET next_wait_timeout_at = wake_at");
-    test_exec(s.rig.sql, "UPDATE commandbus.process_history SET timeout_at = commandbus.now() "
-                         "WHERE status = 'WAITING'");
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now()");
+    test_exec(bus.conn, "UPDATE commandbus.process SET next_wait_timeout_at = wake_at");
+    test_exec(bus.conn, "UPDATE commandbus.process_history SET timeout_at = commandbus.now() "
+                        "WHERE status = 'WAITING'");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now()");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_STEP_TIMEOUT", id);
 
-    tour_cancel(&s, id, true);
+    tour_cancel(id, true);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC CANCELED", id);
     stage_wait(&s, 30); /* now its deadline passes, which does not matter any more */
     cr_expect_leq(stage_go(&s), 1);
 
-    expect_told(&s, "0", id, "DEADLINE_EXCEEDED");
-    settle(&s, claim, CB_BUSINESS_RULE);
+    expect_told("0", id, "DEADLINE_EXCEEDED");
+    settle_risk(claim, CB_BUSINESS_RULE);
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
     stage_close(&s);
@@ -105,18 +99,18 @@ Test(leave, without_an_answer_a_person_is_asked) /* DESIGN 4 OUTCOME_UNKNOWN */
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 119);
     cr_expect_eq(stage_go(&s), 0);
     stage_wait(&s, 2);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%' || $2 || '%' FROM commandbus.process "
                  "WHERE process_id = $1",
                  id.text, cb_claim_at(claim, 0)->command_id.text);
 
-    settle(&s, claim, CB_SUCCESS); /* late, but it is known now */
+    settle_risk(claim, CB_SUCCESS); /* late, but it is known now */
     stage_go(&s);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
@@ -131,17 +125,17 @@ Test(leave, a_retry_of_that_waits_once_more) /* STP.12 */
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 121);
     stage_go(&s);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
     stage_wait(&s, 121);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    settle(&s, claim, CB_BUSINESS_RULE);
+    settle_risk(claim, CB_BUSINESS_RULE);
     stage_go(&s);
     expect_status(&s, "COMPENSATED DEADLINE_EXCEEDED", id);
     stage_close(&s);
@@ -153,18 +147,18 @@ Test(leave, a_cancel_of_that_leaves_it_and_records_a_late_success) /* DESIGN 4 L
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     stage_wait(&s, 121);
     stage_go(&s);
 
-    tour_cancel(&s, id, true); /* whoever does that has looked */
+    tour_cancel(id, true); /* whoever does that has looked */
     stage_go(&s);
     expect_status(&s, "CANCELED CANCELED", id);
-    settle(&s, claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
 
-    expect_told(&s, "1", id, "LATE_REPLY");
-    expect_value(s.rig.sql, "1", "SELECT count(*) FROM pgmq.a_payments__replies");
+    expect_told("1", id, "LATE_REPLY");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM pgmq.a_payments__replies");
     stage_close(&s);
 }
 
@@ -175,9 +169,9 @@ Test(leave, a_queued_command_that_was_locked_is_taken_back_later) /* DESIGN 4, 8
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     stage_wait(&s, 61);
-    test_exec(s.rig.sql, "BEGIN; SELECT FROM pgmq.q_risk__commands FOR UPDATE");
+    test_exec(bus.conn, "BEGIN; SELECT FROM pgmq.q_risk__commands FOR UPDATE");
     stage_go(&s);
-    test_exec(s.rig.sql, "COMMIT");
+    test_exec(bus.conn, "COMMIT");
     expect_commands(&s, "risk/BookRisk PENDING", id);
 
     stage_wait(&s, 121);
@@ -194,12 +188,12 @@ Test(leave, a_command_in_the_tsq_is_decided_there) /* DESIGN 4, STP.12 */
     cb_uuid id;
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
-    pass_deadline(&s);
+    stage_pass(&s, 61);
 
-    settle(&s, claim, CB_PERMANENT);
+    settle_risk(claim, CB_PERMANENT);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    tour_retry(&s, id); /* and with it the command */
+    tour_retry(id); /* and with it the command */
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
@@ -223,9 +217,9 @@ Test(leave, to_fail_also_waits_for_the_outcome) /* STP.10 FAIL */
     stage s = open_due(&type, CB_DEADLINE_FAIL, &id);
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
 
-    pass_deadline(&s);
+    stage_pass(&s, 61);
     expect_status(&s, "WAITING_FOR_ASYNC DEADLINE_EXCEEDED", id);
-    settle(&s, claim, CB_SUCCESS);
+    settle_risk(claim, CB_SUCCESS);
     stage_go(&s);
 
     expect_status(&s, "FAILED DEADLINE_EXCEEDED", id);
@@ -241,7 +235,7 @@ Test(leave, a_reply_that_came_with_the_deadline_is_not_lost) /* STP.10 */
     stage s = open_due(&type, CB_DEADLINE_COMPENSATE, &id);
 
     tour_book(&s, "risk");
-    pass_deadline(&s); /* both in one claim */
+    stage_pass(&s, 61); /* both in one claim */
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
     stage_go(&s);
 
@@ -263,7 +257,7 @@ Test(leave, a_step_whose_worker_was_lost_is_looked_at_first) /* DESIGN 4, STP.10
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ OUTCOME_UNKNOWN", id);
-    tour_cancel(&s, id, true);
+    tour_cancel(id, true);
     stage_go(&s);
 
     expect_status(&s, "CANCELED CANCELED", id);

@@ -2,21 +2,21 @@
 #include "tour.h"
 
 /* Somebody empties the reply queue. */
-static void lose(stage *s, const char *replies)
+static void empty_replies(const char *replies)
 {
-    expect_value(s->rig.sql, replies,
+    expect_value(bus.conn, replies,
                  "WITH lost AS (DELETE FROM pgmq.q_payments__replies RETURNING 1) "
                  "SELECT count(*) FROM lost");
 }
 
 #define expect_restored(s, expected) \
-    expect_value((s)->rig.sql, expected, "SELECT count(*) FROM commandbus.restore_replies()")
+    expect_value(bus.conn, expected, "SELECT count(*) FROM commandbus.restore_replies()")
 
 /* It goes on as it would have with the reply: the result was taken, and the next command sent. */
 static void expect_booked(stage *s, cb_uuid id)
 {
     expect_status(s, "WAITING_FOR_ASYNC", id);
-    expect_column(s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     expect_state(s, "7", id, "risk_id");
     expect_commands(s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
 }
@@ -27,7 +27,7 @@ Test(lost_reply, is_taken_from_the_command_when_the_wait_is_over)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
-    lose(&s, "1");
+    empty_replies("1");
 
     stage_wait(&s, 599);
     cr_expect_eq(stage_go(&s), 0);
@@ -51,10 +51,10 @@ Test(lost_reply, is_taken_from_the_command_at_a_retry)
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
-    lose(&s, "1");
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    empty_replies("1");
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_booked(&s, id);
@@ -67,14 +67,14 @@ Test(lost_reply, is_put_back_once_by_whoever_looks_for_it) /* DESIGN 8.6 */
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
     expect_restored(&s, "0"); /* on its way */
-    lose(&s, "1");
+    empty_replies("1");
 
-    expect_value(s.rig.sql, "COMPLETED",
+    expect_value(bus.conn, "COMPLETED",
                  "SELECT outcome FROM commandbus.restore_replies(dry_run => true)");
     expect_restored(&s, "1");
     expect_restored(&s, "0");
     expect_value(
-        s.rig.sql, "{\"final\": true, \"result\": {\"id\": 7}, \"outcome\": \"SUCCESS\"}",
+        bus.conn, "{\"final\": true, \"result\": {\"id\": 7}, \"outcome\": \"SUCCESS\"}",
         "SELECT payload - 'command_id' - 'correlation_id' - 'domain' FROM commandbus.process_inbox");
     stage_go(&s);
 
@@ -89,18 +89,18 @@ Test(lost_reply, that_is_on_its_way_is_found_without_reading_the_queue)
     stage s = tour_open(&tour_type);
     tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
-    test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', "
-                         "gen_random_uuid())) FROM generate_series(1, 300)");
+    test_exec(bus.conn, "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', "
+                        "gen_random_uuid())) FROM generate_series(1, 300)");
 
-    test_exec(s.rig.sql, "BEGIN");
+    test_exec(bus.conn, "BEGIN");
     expect_restored(&s, "0");
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT pg_stat_get_xact_tuples_returned(q) + pg_stat_get_xact_tuples_fetched(q) < "
         "10 FROM (SELECT 'pgmq.q_payments__replies'::regclass) AS t(q)");
-    test_exec(s.rig.sql, "ROLLBACK");
+    test_exec(bus.conn, "ROLLBACK");
 
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = vt + interval '1 second'");
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = vt + interval '1 second'");
     expect_restored(&s, "0"); /* whoever has moved it, it is there */
     stage_close(&s);
 }
@@ -111,17 +111,17 @@ Test(lost_reply, that_turns_up_after_all_changes_nothing)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
-    test_exec(s.rig.sql, "CREATE TABLE kept AS SELECT message FROM pgmq.q_payments__replies");
-    lose(&s, "1");
+    test_exec(bus.conn, "CREATE TABLE kept AS SELECT message FROM pgmq.q_payments__replies");
+    empty_replies("1");
     expect_restored(&s, "1");
     stage_go(&s);
 
-    test_exec(s.rig.sql, "SELECT pgmq.send('payments__replies', message) FROM kept");
+    test_exec(bus.conn, "SELECT pgmq.send('payments__replies', message) FROM kept");
     stage_go(&s);
 
     expect_booked(&s, id);
     expect_events(&s, "PROCESS_CREATED REPLY_RESTORED LATE_REPLY", id);
-    expect_value(s.rig.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.process_problems() "
                  "WHERE problem IN ('LATE_SUCCESS', 'LOST_REPLY')");
     stage_close(&s);
@@ -135,11 +135,11 @@ static char *story_of_refusal(bool lost)
 
     stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT");
     if (lost) {
-        lose(&s, "1");
+        empty_replies("1");
         expect_restored(&s, "1");
     }
     stage_go(&s);
-    char *story = test_value(s.rig.sql,
+    char *story = test_value(bus.conn,
                              "SELECT concat_ws(' ', p.status, p.error_code, p.error_message, "
                              "h.status, h.error_code, h.error_message) FROM commandbus.process p "
                              "JOIN commandbus.process_history h USING (process_id) "
@@ -166,7 +166,7 @@ Test(lost_reply, that_was_not_final_parks_the_process) /* RL.3 */
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
-    lose(&s, "1");
+    empty_replies("1");
 
     expect_restored(&s, "1");
     stage_go(&s);
@@ -181,7 +181,7 @@ Test(lost_reply, that_was_not_final_parks_it_when_the_wait_is_over) /* RL.3 */
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
-    lose(&s, "1");
+    empty_replies("1");
 
     stage_wait(&s, 601);
     stage_go(&s);
@@ -199,8 +199,8 @@ static cb_uuid decided_in_vain(stage *s, const char *decision)
     stage_serve(s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(s);
     expect_status(s, IN_TSQ, id);
-    free(test_value(s->rig.sql, decision, NULL));
-    lose(s, "1");
+    free(test_value(bus.conn, decision, NULL));
+    empty_replies("1");
     return id;
 }
 
@@ -228,7 +228,7 @@ Test(lost_reply, of_a_command_canceled_by_hand_brings_the_reason) /* BUS.6, DESI
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED CANCELED", id);
-    expect_column(&s, "not wanted", id, "error_message");
+    expect_process("not wanted", id, "error_message");
     stage_close(&s);
 }
 
@@ -240,7 +240,7 @@ Test(lost_reply, of_a_compensation_is_found_though_it_has_no_timer) /* STP.8 */
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
     stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
-    lose(&s, "1");
+    empty_replies("1");
 
     expect_restored(&s, "1");
     stage_go(&s);
@@ -260,10 +260,10 @@ Test(lost_reply, is_found_when_the_process_is_canceled)
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
-    lose(&s, "1");
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    empty_replies("1");
 
-    tour_cancel(&s, id, true);
+    tour_cancel(id, true);
     stage_go(&s);
     expect_commands(&s, "risk/BookRisk COMPLETED, risk/ReleaseRisk PENDING", id);
     stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
@@ -281,13 +281,13 @@ Test(lost_reply, is_asked_for_on_the_way_back)
     OWNED(cb_claim) claim = stage_receive(&s, "risk");
     stage_wait(&s, 601);
     stage_go(&s);
-    tour_cancel(&s, id, true);
+    tour_cancel(id, true);
     stage_go(&s); /* it waits for the outcome */
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
-    lose(&s, "1");
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    empty_replies("1");
 
     stage_wait(&s, 121);
     stage_go(&s);
@@ -301,7 +301,7 @@ Test(lost_reply, whose_queue_is_gone_is_put_back_too)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    free(test_value(s.rig.sql, "SELECT pgmq.drop_queue('payments__replies')", NULL));
+    free(test_value(bus.conn, "SELECT pgmq.drop_queue('payments__replies')", NULL));
     tour_book(&s, "risk");
 
     expect_restored(&s, "1");
@@ -317,13 +317,13 @@ Test(lost_reply, that_somebody_hid_is_revealed)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     tour_book(&s, "risk");
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = now() + interval '1 hour'");
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = now() + interval '1 hour'");
     expect_restored(&s, "0");
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET vt = 'infinity'");
-    expect_value(s.rig.sql, "payments__replies 1",
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = 'infinity'");
+    expect_value(bus.conn, "payments__replies 1",
                  "SELECT queue_name || ' ' || messages FROM commandbus.hidden_messages()");
 
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.keep_replies(0, 0)");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.keep_replies(0, 0)");
     stage_go(&s);
 
     expect_booked(&s, id);
@@ -339,12 +339,12 @@ Test(lost_reply, is_named_by_doctor) /* PM.6 */
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
     const char *detail = "";
-    test_exec(s.rig.sql, "UPDATE commandbus.command_metadata SET completed_at = completed_at - "
-                         "interval '1 minute'");
-    lose(&s, "1");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET completed_at = completed_at - "
+                        "interval '1 minute'");
+    empty_replies("1");
     stage_wait(&s, 60);
 
-    cr_assert(cb_doctor(s.rig.db, &rows, &e), "%s", e.message);
+    cr_assert(cb_doctor(bus.db, &rows, &e), "%s", e.message);
     for (size_t i = 0; i < cb_rows_count(rows); i++) {
         if (strcmp(cb_rows_get(rows, i, "check_name"), "lost replies") == 0) {
             cr_expect_str_eq(cb_rows_get(rows, i, "status"), "warn");

@@ -3,31 +3,15 @@
 #include "dying.h"
 #include "order.h"
 
-static bool is_queued(stage *s, const char *domain)
-{
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
-static bool is_over(stage *s, cb_uuid id)
-{
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
 /* The handlers of all domains, and the one who approves; the same answer again does no harm. */
-static void play_others(stage *s, cb_uuid id, bool decline)
+static void serve_order(stage *s, cb_uuid id, bool decline)
 {
     static const char *const domains[] = { "risk", "fx", "payments" };
     bool accepted;
     cb_error e;
 
     for (size_t i = 0; i < CB_COUNT(domains); i++) {
-        if (!is_queued(s, domains[i]))
+        if (!stage_is_queued(domains[i]))
             continue;
         if (decline && i == 2)
             stage_serve(s, "payments", CB_BUSINESS_RULE, NULL, "NO_STOCK");
@@ -35,12 +19,12 @@ static void play_others(stage *s, cb_uuid id, bool decline)
             order_book(s, domains[i], 7);
     }
     cb_uuid response = cb_uuid_from_name(&id, "the one approval");
-    if (!is_over(s, id))
-        cr_assert(cb_process_respond(s->rig.db, id.text, "approval", "{\"ok\":true}", response.text,
+    if (!stage_is_over(id))
+        cr_assert(cb_process_respond(bus.db, id.text, "approval", "{\"ok\":true}", response.text,
                                      &accepted, &e));
 }
 
-static void expect_end(stage *s, cb_uuid id, bool decline)
+static void expect_order_end(stage *s, cb_uuid id, bool decline)
 {
     static const char forward[] =
         "COMMAND reserve COMPLETED, WAIT approve COMPLETED, COMMAND charge COMPLETED, COMMAND ship "
@@ -50,23 +34,23 @@ static void expect_end(stage *s, cb_uuid id, bool decline)
         "FAILED, COMPENSATION charge COMPLETED, COMPENSATION reserve COMPLETED";
 
     expect_status(s, decline ? "COMPENSATED NO_STOCK" : "COMPLETED", id);
-    expect_value(s->rig.sql, decline ? back : forward,
+    expect_value(bus.conn, decline ? back : forward,
                  "SELECT string_agg(concat_ws(' ', kind, name, status), ', ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE process_id = $1 AND kind NOT IN "
                  "('RESPONSE', 'STEP')",
                  id.text);
-    expect_value(s->rig.sql, "1 1",
+    expect_value(bus.conn, "1 1",
                  "SELECT concat_ws(' ', count(*) FILTER (WHERE kind = 'RESPONSE'), count(*) FILTER "
                  "(WHERE kind = 'STEP')) FROM commandbus.process_history WHERE process_id = $1",
                  id.text);
     expect_state(s,
                  decline ? "reserve approve charge refund release" : "reserve approve charge ship",
                  id, "trail");
-    expect_value(s->rig.sql, decline ? "5 5" : "3 3",
+    expect_value(bus.conn, decline ? "5 5" : "3 3",
                  "SELECT concat_ws(' ', count(*), count(DISTINCT (domain, command_type))) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1",
                  id.text);
-    expect_told(s, "0", id, "LATE_REPLY");
+    expect_told("0", id, "LATE_REPLY");
 }
 
 /* Dies after durable point `at` of one process; false when it has none such. */
@@ -77,16 +61,16 @@ static bool dies_after(stage *s, int at, bool decline)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 30 && !is_over(s, id); i++) {
+    for (int i = 0; i < 30 && !stage_is_over(id); i++) {
         stage_go(s);
         if (s->kit.crashed) {
             crashed = true;
             stage_restart(s);
         } else {
-            play_others(s, id, decline);
+            serve_order(s, id, decline);
         }
     }
-    expect_end(s, id, decline);
+    expect_order_end(s, id, decline);
     return crashed;
 }
 
@@ -104,9 +88,9 @@ Test(manager_crash, after_every_durable_point_the_end_is_the_same)
     stage_close(&s);
 }
 
-static void deliver(stage *s)
+static void deliver(void)
 {
-    test_exec(s->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
 
 static bool dies_before(stage *s, int at, bool decline)
@@ -114,13 +98,13 @@ static bool dies_before(stage *s, int at, bool decline)
     cb_uuid id = stage_start(s, "Order", "{}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 40 && !is_over(s, id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         if (dying_step(&d) || d.dead)
             continue;
-        play_others(s, id, decline);
-        deliver(s);
+        serve_order(s, id, decline);
+        deliver();
     }
-    expect_end(s, id, decline);
+    expect_order_end(s, id, decline);
     return d.settles >= at;
 }
 
@@ -142,11 +126,11 @@ static stage *served;
 static void reply_arrives_again(const char *function)
 {
     (void)function;
-    test_exec(served->rig.sql,
+    test_exec(bus.conn,
               "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', command_id, "
               "'correlation_id', correlation_id, 'outcome', 'SUCCESS', 'result', '{\"id\": "
               "99}'::jsonb)) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
-    test_exec(served->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'other')");
 }
 
 Test(manager_crash, replies_that_arrive_again_while_one_is_taken_advance_once) /* PM.3 */
@@ -165,14 +149,14 @@ Test(manager_crash, replies_that_arrive_again_while_one_is_taken_advance_once) /
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "reserve charge ship", id, "trail");
-    cr_expect(test_number(s.rig.sql,
+    cr_expect(test_number(bus.conn,
                           "SELECT count(*) FROM commandbus.process_event WHERE process_id = $1 AND "
                           "event = 'LATE_REPLY'",
                           id.text, NULL) >= 3,
               "they did arrive again");
     expect_state(&s, "7", id, "risk_id");
     expect_state(&s, "7", id, "fx_id");
-    expect_value(s.rig.sql, "3",
+    expect_value(bus.conn, "3",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE correlation_id = $1",
                  id.text);
     stage_close(&s);

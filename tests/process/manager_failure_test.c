@@ -32,7 +32,7 @@ static int on_failure(int step, void *state, const cb_caught *failure)
 static cb_process_manager manager;
 static cb_process_type type;
 
-static stage open_stage(void)
+static stage open_failing_order(void)
 {
     manager = order_manager;
     manager.on_failure = on_failure;
@@ -52,7 +52,7 @@ static void fail_charge(stage *s, cb_outcome outcome)
 
 Test(manager_failure, goes_to_another_step)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = SHIP;
@@ -64,7 +64,7 @@ Test(manager_failure, goes_to_another_step)
     order_book(&s, "payments", 1);
     stage_go(&s);
 
-    expect_value(s.rig.sql, "charge CAUGHT, ship COMPLETED, charge#2 WAITING",
+    expect_value(bus.conn, "charge CAUGHT, ship COMPLETED, charge#2 WAITING",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND ordinal > 2",
                  id.text);
@@ -73,7 +73,7 @@ Test(manager_failure, goes_to_another_step)
 
 Test(manager_failure, sends_a_new_command_for_the_same_step)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CHARGE;
@@ -84,7 +84,7 @@ Test(manager_failure, sends_a_new_command_for_the_same_step)
     stage_go(&s);
     expect_state(&s, "8", id, "fx_id");
     expect_state(&s, "10", id, "repeat");
-    expect_value(s.rig.sql, "charge CAUGHT, charge#2 COMPLETED, ship WAITING",
+    expect_value(bus.conn, "charge CAUGHT, charge#2 COMPLETED, ship WAITING",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND ordinal > 2",
                  id.text);
@@ -93,7 +93,7 @@ Test(manager_failure, sends_a_new_command_for_the_same_step)
 
 Test(manager_failure, a_step_that_timed_out_is_made_again_and_then_parked) /* S2 retry_on_timeout */
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CHARGE;
@@ -112,7 +112,7 @@ Test(manager_failure, a_step_that_timed_out_is_made_again_and_then_parked) /* S2
 
 Test(manager_failure, one_that_runs_when_its_time_is_over_is_not_made_again) /* DESIGN 8.9 */
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
     OWNED(cb_claim) claim = stage_receive(&s, "fx");
 
@@ -128,7 +128,7 @@ Test(manager_failure, one_that_runs_when_its_time_is_over_is_not_made_again) /* 
 
 Test(manager_failure, undoes_what_it_calls_undone_with_the_failures_words)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CB_STEP_UNDO;
@@ -153,11 +153,11 @@ static void retry_and_fail_again(PGconn *sql)
 
 Test(manager_failure, does_not_end_a_command_by_a_failure_that_it_has_not_judged) /* DESIGN 8.9 */
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CHARGE;
-    meanwhile = s.rig.sql;
+    meanwhile = bus.conn;
     fail_charge(&s, CB_PERMANENT);
 
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
@@ -168,14 +168,14 @@ Test(manager_failure, does_not_end_a_command_by_a_failure_that_it_has_not_judged
 
 Test(manager_failure, parks_what_it_wants_a_person_to_see)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     answers[CHARGE] = CB_STEP_PARK;
     fail_charge(&s, CB_BUSINESS_RULE);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_state(&s, "created", id, "note");
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx FAILED, fx/BookFx PENDING", id);
     stage_close(&s);
@@ -183,7 +183,7 @@ Test(manager_failure, parks_what_it_wants_a_person_to_see)
 
 Test(manager_failure, left_to_the_default_ends_as_without_it)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id = order_at_charge(&s);
 
     fail_charge(&s, CB_PERMANENT);
@@ -194,7 +194,7 @@ Test(manager_failure, left_to_the_default_ends_as_without_it)
 
 Test(manager_failure, a_response_that_does_not_come_in_time_goes_on_without_it)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     cb_uuid id;
 
     manager.next_step = order_manager.next_step;
@@ -231,7 +231,7 @@ static int next_by(int step, const void *state, const void *reply)
 
 Test(manager_failure, the_next_step_may_be_found_by_the_reply) /* S2 get_next_step */
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
 
     manager.next_step = NULL;
     manager.next_step_by = next_by;
@@ -252,7 +252,7 @@ Test(manager_failure, the_next_step_may_be_found_by_the_reply) /* S2 get_next_st
 /* DESIGN 8.4: it was booked, whatever its result looks like. */
 Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_the_same)
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     manager.next_step = NULL;
     manager.next_step_by = next_by;
     type.deadline_action = CB_DEADLINE_COMPENSATE;
@@ -267,7 +267,7 @@ Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_th
 
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.result = "{\"id\":\"eight\"}";
-    expect_verdict(CB_SETTLED, test_settle_one(s.rig.db, "handlers", late));
+    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
     stage_go(&s);
     expect_status(&s, "COMPENSATING DEADLINE_EXCEEDED", id);
     stage_serve(&s, "fx", CB_SUCCESS, "{}", NULL);
@@ -286,46 +286,30 @@ Test(manager_failure, a_late_success_that_does_not_fit_its_type_is_undone_all_th
 
 /* ---- crashes ---- */
 
-static bool is_over(stage *s, cb_uuid id)
-{
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
-                       "completed_at IS NOT NULL",
-                       id.text, NULL) > 0;
-}
-
-static bool is_queued(stage *s, const char *domain)
-{
-    return test_number(s->rig.sql,
-                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
-                       "status = 'PENDING'",
-                       domain, NULL) > 0;
-}
-
 /* The first charge fails for ever, the second is fine. */
-static void play_others(stage *s, cb_uuid id)
+static void serve_failing_order(stage *s, cb_uuid id)
 {
-    if (is_queued(s, "risk"))
+    if (stage_is_queued("risk"))
         order_book(s, "risk", 7);
-    if (is_queued(s, "fx") &&
-        test_number(s->rig.sql,
+    if (stage_is_queued("fx") &&
+        test_number(bus.conn,
                     "SELECT count(*) FROM commandbus.command_metadata WHERE domain = 'fx' AND "
                     "correlation_id = $1",
                     id.text, NULL) == 1)
         stage_serve(s, "fx", CB_PERMANENT, NULL, "NO_MARKET");
-    else if (is_queued(s, "fx"))
+    else if (stage_is_queued("fx"))
         order_book(s, "fx", 8);
-    if (is_queued(s, "payments"))
+    if (stage_is_queued("payments"))
         order_book(s, "payments", 9);
-    test_exec(s->rig.sql, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
+    test_exec(bus.conn, "SELECT commandbus.deliver_replies('payments__replies', 'stage')");
 }
 
-static void expect_end(stage *s, cb_uuid id)
+static void expect_failed_order_end(stage *s, cb_uuid id)
 {
     expect_status(s, "COMPLETED", id);
     expect_state(s, "reserve charge ship", id, "trail");
     expect_state(s, "NO_MARKET by charge", id, "note");
-    expect_value(s->rig.sql,
+    expect_value(bus.conn,
                  "create_state COMPLETED, reserve COMPLETED, charge CAUGHT, charge#2 COMPLETED, "
                  "ship COMPLETED",
                  "SELECT string_agg(concat_ws(' ', name, status), ', ' ORDER BY ordinal) FROM "
@@ -338,11 +322,11 @@ static bool dies_before(stage *s, int at)
     cb_uuid id = stage_start(s, "Order", "{\"skip_approval\":true,\"repeat\":-10}");
     dying d = { .stage = s, .die_at = at };
 
-    for (int i = 0; i < 60 && !is_over(s, id); i++) {
+    for (int i = 0; i < 60 && !stage_is_over(id); i++) {
         if (!dying_step(&d) && !d.dead)
-            play_others(s, id);
+            serve_failing_order(s, id);
     }
-    expect_end(s, id);
+    expect_failed_order_end(s, id);
     return d.settles >= at;
 }
 
@@ -353,21 +337,21 @@ static bool dies_after(stage *s, int at)
 
     s->kit.durable = 0;
     s->kit.crash_after = at;
-    for (int i = 0; i < 40 && !is_over(s, id); i++) {
+    for (int i = 0; i < 40 && !stage_is_over(id); i++) {
         stage_go(s);
         crashed = crashed || s->kit.crashed;
         if (s->kit.crashed)
             stage_restart(s);
         else
-            play_others(s, id);
+            serve_failing_order(s, id);
     }
-    expect_end(s, id);
+    expect_failed_order_end(s, id);
     return crashed;
 }
 
 Test(manager_failure, after_and_before_every_durable_point_the_end_is_the_same) /* DESIGN 8.4 */
 {
-    stage s = open_stage();
+    stage s = open_failing_order();
     int after = 0, before = 1;
 
     answers[CHARGE] = CHARGE;

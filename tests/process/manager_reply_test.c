@@ -1,24 +1,5 @@
-/* What a reply does to a manager. */
+/* What a stage_reply does to a manager. */
 #include "order.h"
-
-/* Puts a message into the reply queue, as a handler that is not ours might. */
-static void reply(stage *s, cb_uuid process, cb_uuid command, const char *rest)
-{
-    free(test_value(
-        s->rig.sql,
-        "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', $1::text, "
-        "'correlation_id', $2::text) || $3::jsonb)",
-        command.text, process.text, rest, NULL));
-}
-
-static void tsq(stage *s, const char *call, const char *domain, cb_uuid command)
-{
-    char *sql = NULL;
-
-    cr_assert(asprintf(&sql, "SELECT commandbus.%s($1, $2::uuid, 'olga', 'reason')", call) > 0);
-    free(test_value(s->rig.sql, sql, domain, command.text, NULL));
-    free(sql);
-}
 
 Test(manager_reply, duplicates_advance_once) /* PM.3: answered once */
 {
@@ -28,18 +9,18 @@ Test(manager_reply, duplicates_advance_once) /* PM.3: answered once */
 
     cb_uuid command = order_book(&s, "risk", 7);
     for (int i = 0; i < 3; i++) /* before it is claimed, and after it */
-        reply(&s, id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":70}}");
+        stage_reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":70}}");
     stage_go(&s);
-    reply(&s, id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":71}}");
-    reply(&s, id, command, "{\"outcome\":\"FAILED\",\"final\":false}");
+    stage_reply(id, command, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":71}}");
+    stage_reply(id, command, "{\"outcome\":\"FAILED\",\"final\":false}");
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_REPLY", id);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     expect_state(&s, "7", id, "risk_id");
     expect_state(&s, "reserve", id, "trail");
     expect_commands(&s, "risk/BookRisk COMPLETED, fx/BookFx PENDING", id);
-    expect_told(&s, "2", id, "LATE_REPLY");
+    expect_told("2", id, "LATE_REPLY");
     cr_expect_eq(order_updated, 1);
     stage_close(&s);
 }
@@ -54,18 +35,18 @@ Test(manager_reply, out_of_order_each_finds_the_step_that_sent_its_command) /* P
     stage_go(&s);
     order_book(&s, "risk", 7);
     stage_go(&s);
-    reply(&s, id, second, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":66}}"); /* of the future */
+    stage_reply(id, second, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":66}}"); /* of the future */
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     order_book(&s, "fx", 8);
     stage_go(&s);
     order_book(&s, "payments", 20);
     stage_go(&s);
-    expect_column(&s, "charge#2", id, "current_wait");
-    reply(&s, id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":55}}"); /* of the past */
+    expect_process("charge#2", id, "current_wait");
+    stage_reply(id, first, "{\"outcome\":\"SUCCESS\",\"result\":{\"id\":55}}"); /* of the past */
     stage_go(&s);
 
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     expect_state(&s, "8", id, "fx_id");
     order_book(&s, "fx", 9);
     stage_go(&s);
@@ -84,10 +65,10 @@ Test(manager_reply, of_two_to_one_command_the_final_one_counts_whatever_their_or
         cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
         stage_go(&s);
         cb_uuid command = cb_uuid_derived(&id, "command/reserve/1");
-        reply(&s, id, command, i ? not_final : final);
-        reply(&s, id, command, i ? final : not_final);
+        stage_reply(id, command, i ? not_final : final);
+        stage_reply(id, command, i ? final : not_final);
         stage_go(&s);
-        expect_column(&s, "WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
+        expect_process("WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
     }
     stage_close(&s);
 }
@@ -103,8 +84,8 @@ Test(manager_reply, a_business_rule_undoes_completed_steps_in_reverse_one_at_a_t
     expect_commands(&s,
                     "risk/BookRisk COMPLETED, fx/BookFx COMPLETED, payments/Ship FAILED, "
                     "fx/ReleaseFx PENDING",
-                    id); /* release waits for its reply */
-    expect_value(s.rig.sql, "{\"id\": 8, \"card\": \"4000-1234\"} 7 5",
+                    id); /* release waits for its stage_reply */
+    expect_value(bus.conn, "{\"id\": 8, \"card\": \"4000-1234\"} 7 5",
                  "SELECT concat_ws(' ', data, max_attempts, timeout_seconds) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
                  "'ReleaseFx'",
@@ -149,7 +130,7 @@ Test(manager_reply, what_undoes_a_step_is_built_when_it_completes) /* PM.4, DESI
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED NO_STOCK", id);
-    expect_value(s.rig.sql, "9 8",
+    expect_value(bus.conn, "9 8",
                  "SELECT string_agg(data ->> 'id', ' ' ORDER BY created_at) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND command_type = "
                  "'ReleaseFx'",
@@ -166,13 +147,13 @@ Test(manager_reply, a_cancel_in_the_tsq_undoes_and_ends_only_when_all_is_undone)
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
 
-    tsq(&s, "tsq_cancel", "payments", ship);
+    stage_tsq("tsq_cancel", "payments", ship);
     stage_go(&s);
     expect_status(&s, "COMPENSATING CANCELED", id);
     order_book(&s, "fx", 80);
     stage_go(&s);
     expect_status(&s, "COMPENSATING CANCELED", id);
-    expect_column(&s, "", id, "completed_at");
+    expect_process("", id, "completed_at");
     order_book(&s, "risk", 70);
     stage_go(&s);
 
@@ -191,17 +172,17 @@ Test(manager_reply, a_command_retried_or_completed_by_an_operator_goes_on) /* PM
     cb_uuid command = stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMMAND_IN_TSQ", retried);
-    tsq(&s, "tsq_retry", "fx", command);
+    stage_tsq("tsq_retry", "fx", command);
     order_book(&s, "fx", 8);
     stage_go(&s);
-    expect_column(&s, "ship", retried, "current_wait");
+    expect_process("ship", retried, "current_wait");
 
     cb_uuid completed = order_at_charge(&s);
     command = stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
-    tsq(&s, "tsq_complete", "fx", command); /* without a result */
+    stage_tsq("tsq_complete", "fx", command); /* without a result */
     stage_go(&s);
-    expect_column(&s, "ship", completed, "current_wait");
+    expect_process("ship", completed, "current_wait");
     expect_state(&s, "0", completed, "fx_id");
     stage_close(&s);
 }
@@ -212,17 +193,17 @@ Test(manager_reply, another_final_failure_waits_and_the_operators_decision_conti
     cb_uuid id = order_at_charge(&s), first = cb_uuid_derived(&id, "command/charge/1");
 
     cb_claim_free(stage_receive(&s, "fx"));
-    reply(&s, id, first,
-          "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
+    stage_reply(id, first,
+                "{\"outcome\":\"FAILED\",\"error_type\":\"PERMANENT\",\"error_code\":\"BROKEN\"}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_REPLY", id);
     order_book(&s, "fx", 8);
     stage_go(&s);
-    expect_column(&s, "ship", id, "current_wait");
+    expect_process("ship", id, "current_wait");
     stage_close(&s);
 }
 
@@ -233,7 +214,7 @@ Test(manager_reply, an_operator_who_cancels_the_process_has_it_undone) /* PM.3, 
     stage_serve(&s, "payments", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
-    tour_cancel(&s, id, true);
+    tour_cancel(id, true);
     stage_go(&s);
     order_book(&s, "fx", 80);
     stage_go(&s);
@@ -254,7 +235,7 @@ Test(manager_reply, a_compensation_that_fails_waits_and_the_rest_with_it) /* PM.
     cb_uuid refund = stage_serve(&s, "fx", CB_PERMANENT, NULL, "CLOSED");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id);
-    tsq(&s, "tsq_retry", "fx", refund);
+    stage_tsq("tsq_retry", "fx", refund);
     order_book(&s, "fx", 80);
     stage_go(&s);
     expect_status(&s, "COMPENSATING NO_STOCK", id);
@@ -279,7 +260,7 @@ Test(manager_reply, a_compensation_has_the_timeout_of_its_own_step_or_none) /* P
     order_book(&s, "fx", 80); /* late, but it is the answer */
     stage_go(&s);
     expect_status(&s, "COMPENSATING NO_STOCK", id);
-    expect_column(&s, "", id, "wake_at"); /* release has none */
+    expect_process("", id, "wake_at"); /* release has none */
     stage_close(&s);
 }
 
@@ -297,14 +278,14 @@ Test(manager_reply, a_result_that_is_not_taken_parks_and_waits_for_better_code) 
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", refused);
     expect_state(&s, "reserve", refused, "trail");
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", shapeless);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%id%COMPLETED%' FROM commandbus.process WHERE "
                  "process_id = $1",
                  shapeless.text);
 
-    tour_retry(&s, refused);
+    tour_retry(refused);
     stage_go(&s);
-    expect_column(&s, "ship", refused, "current_wait");
+    expect_process("ship", refused, "current_wait");
     stage_close(&s);
 }
 
@@ -313,13 +294,13 @@ Test(manager_reply, to_nobody_is_kept_for_a_while_then_archived_and_counted) /* 
     stage s = order_open(&order_type);
     cb_uuid stranger = cb_uuid_new();
 
-    reply(&s, stranger, cb_uuid_new(), "{\"outcome\":\"SUCCESS\"}");
+    stage_reply(stranger, cb_uuid_new(), "{\"outcome\":\"SUCCESS\"}");
     stage_go(&s);
-    expect_value(s.rig.sql, "1", "SELECT count(*) FROM pgmq.q_payments__replies");
-    test_exec(s.rig.sql, "UPDATE pgmq.q_payments__replies SET enqueued_at = enqueued_at - "
-                         "interval '2 min', vt = now()");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM pgmq.q_payments__replies");
+    test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET enqueued_at = enqueued_at - "
+                        "interval '2 min', vt = now()");
     stage_go(&s);
-    expect_value(s.rig.sql, "0 1",
+    expect_value(bus.conn, "0 1",
                  "SELECT concat_ws(' ', (SELECT count(*) FROM pgmq.q_payments__replies), (SELECT "
                  "count(*) FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETTERED'))");
     stage_close(&s);

@@ -14,14 +14,14 @@ static cb_uuid at_approval(stage *s)
     return id;
 }
 
-static bool answer(stage *s, cb_uuid id, const char *payload, cb_uuid response_id)
+static bool respond_approval(cb_uuid id, const char *payload, cb_uuid response_id)
 {
     bool accepted = false;
     cb_error e;
 
-    cr_assert(cb_process_respond(s->rig.db, id.text, "approval", payload, response_id.text,
-                                 &accepted, &e),
-              "%s", e.message);
+    cr_assert(
+        cb_process_respond(bus.db, id.text, "approval", payload, response_id.text, &accepted, &e),
+        "%s", e.message);
     return accepted;
 }
 
@@ -31,17 +31,17 @@ Test(manager_response, a_step_waits_for_it_and_takes_it) /* PM.2 */
     cb_uuid id = at_approval(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "approve", id, "current_wait");
-    expect_column(&s, "", id, "wake_at"); /* no timeout: none */
+    expect_process("approve", id, "current_wait");
+    expect_process("", id, "wake_at"); /* no timeout: none */
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}");
     stage_go(&s);
 
-    expect_column(&s, "WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
+    expect_process("WAITING_FOR_REPLY charge", id, "status || ' ' || current_wait");
     expect_history(&s,
                    "STEP create_state COMPLETED, COMMAND reserve COMPLETED, WAIT approve "
                    "COMPLETED, RESPONSE approval COMPLETED, COMMAND charge WAITING",
                    id);
-    expect_record(&s, "4", id, "WAIT", "approve", "during::text");
+    expect_record("4", id, "WAIT", "approve", "during::text");
     expect_state(&s, "reserve approve", id, "trail");
     stage_close(&s);
 }
@@ -53,12 +53,12 @@ Test(manager_response, before_its_step_it_is_kept_and_does_not_touch_the_state) 
 
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}"); /* before anything */
     stage_go(&s);
-    expect_column(&s, "reserve", id, "current_wait");
+    expect_process("reserve", id, "current_wait");
     expect_state(&s, "", id, "trail");
     order_book(&s, "risk", 7);
     stage_go(&s);
 
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     expect_state(&s, "reserve approve", id, "trail");
     cr_expect_eq(order_updated, 2);
     stage_close(&s);
@@ -69,14 +69,14 @@ Test(manager_response, the_same_one_twice_is_taken_once) /* PM.2 */
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s), response = cb_uuid_new();
 
-    cr_expect(answer(&s, id, "{\"ok\":true}", response));
-    cr_expect_not(answer(&s, id, "{\"ok\":true}", response));
+    cr_expect(respond_approval(id, "{\"ok\":true}", response));
+    cr_expect_not(respond_approval(id, "{\"ok\":true}", response));
     stage_go(&s);
-    cr_expect_not(answer(&s, id, "{\"ok\":false}", response));
+    cr_expect_not(respond_approval(id, "{\"ok\":false}", response));
     stage_respond(&s, id, "approval", "{\"ok\":false}"); /* another one: nobody waits for it */
     stage_go(&s);
 
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     expect_state(&s, "true", id, "approved");
     expect_state(&s, "reserve approve", id, "trail");
     stage_close(&s);
@@ -100,12 +100,12 @@ Test(manager_response, each_visit_takes_its_own_in_the_order_of_arrival) /* PM.2
     stage_respond(&s, id, "approval", "{\"ok\":true}");
     stage_go(&s);
     go_round(&s);
-    expect_column(&s, "WAITING_FOR_ASYNC approve#2", id, "status || ' ' || current_wait");
+    expect_process("WAITING_FOR_ASYNC approve#2", id, "status || ' ' || current_wait");
 
     stage_respond(&s, id, "approval", "{\"ok\":true}");
     stage_respond(&s, id, "approval", "{\"ok\":false}"); /* of the third visit */
     stage_go(&s);
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     go_round(&s);
 
     expect_status(&s, "COMPENSATING BUSINESS_FAILURE", id);
@@ -118,7 +118,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
     stage s = order_open(&order_type);
     cb_uuid id = at_approval(&s);
 
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_respond(&s, id, "approval", "{\"ok\":\"perhaps\"}");
     stage_respond(&s, id, "approval", "[1]");
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"nobody\"}"); /* update_state says no */
@@ -126,7 +126,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "reserve", id, "trail");
-    expect_value(s.rig.sql, "RESPONSE_REFUSED RESPONSE_REFUSED RESPONSE_REFUSED UNKNOWN_RESPONSE",
+    expect_value(bus.conn, "RESPONSE_REFUSED RESPONSE_REFUSED RESPONSE_REFUSED UNKNOWN_RESPONSE",
                  "SELECT string_agg(error_code, ' ' ORDER BY ordinal) FROM "
                  "commandbus.process_history WHERE process_id = $1 AND kind = 'RESPONSE' AND "
                  "status = 'FAILED'",
@@ -134,7 +134,7 @@ Test(manager_response, one_that_does_not_fit_is_refused_and_the_step_waits_on) /
 
     stage_respond(&s, id, "approval", "{\"ok\":true,\"by\":\"ann\"}");
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     expect_state(&s, "reserve approve", id, "trail");
     stage_close(&s);
 }
@@ -181,7 +181,7 @@ Test(manager_response, that_leads_to_undoing_can_say_why) /* manager.h: undo_cod
     stage_go(&s);
 
     expect_status(&s, "COMPENSATED NOT_APPROVED", id);
-    expect_column(&s, "after 'reserve approve'", id, "error_message");
+    expect_process("after 'reserve approve'", id, "error_message");
     cr_expect_str_eq(order_steps[undone_behind].name, "approve");
     stage_close(&s);
 }
@@ -196,12 +196,12 @@ Test(manager_response, a_timeout_parks_and_a_retry_gives_the_whole_time_again) /
     stage_wait(&s, 6);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_respond(&s, id, "approval", "{\"ok\":true}");
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     stage_close(&s);
 }
 
@@ -216,7 +216,7 @@ Test(manager_response, for_a_process_that_has_ended_is_recorded_as_late) /* STP.
     stage_respond(&s, id, "approval", "{\"ok\":true}");
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    expect_told(&s, "1", id, "LATE_ASYNC_RESPONSE");
+    expect_told("1", id, "LATE_ASYNC_RESPONSE");
     expect_state(&s, "reserve charge ship", id, "trail");
     stage_close(&s);
 }
@@ -237,11 +237,11 @@ Test(manager_response, whose_payload_does_not_fit_its_fields_is_refused_when_it_
 
     for (size_t i = 0; i < CB_COUNT(cases); i++) {
         cb_error e = { 0 };
-        cr_expect_not(cb_process_respond(s.rig.db, id.text, "approval", cases[i].payload, NULL,
-                                         &accepted, &e));
+        cr_expect_not(
+            cb_process_respond(bus.db, id.text, "approval", cases[i].payload, NULL, &accepted, &e));
         cr_expect_str_eq(e.message, cases[i].why);
     }
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
 
@@ -256,7 +256,7 @@ Test(manager_response, with_a_field_that_nobody_knows_is_taken_and_kept_as_it_ca
 
     expect_status(&s, "WAITING_FOR_REPLY", id);
     expect_state(&s, "reserve approve", id, "trail");
-    expect_record(&s, "{\"ok\": true, \"desk\": {\"floor\": 3}}", id, "RESPONSE", "approval",
+    expect_record("{\"ok\": true, \"desk\": {\"floor\": 3}}", id, "RESPONSE", "approval",
                   "result::text");
     stage_close(&s);
 }

@@ -8,7 +8,7 @@ Test(manager, steps_follow_each_other_reply_by_reply) /* PM.1, PM.2, PM.3 */
 
     cr_expect_eq(stage_go(&s), 1); /* the first command goes with the first settle */
     expect_status(&s, "WAITING_FOR_REPLY", id);
-    expect_column(&s, "reserve", id, "current_wait");
+    expect_process("reserve", id, "current_wait");
     expect_commands(&s, "risk/BookRisk PENDING", id); /* process_id = correlation_id */
     order_book(&s, "risk", 7);
     stage_go(&s);
@@ -37,8 +37,8 @@ Test(manager, is_registered_as_step_based) /* PM.1 */
     stage s = order_open(&order_type);
     cb_uuid id = stage_start(&s, "Order", "{}");
 
-    expect_column(&s, "STEP_BASED", id, "execution_model");
-    expect_value(s.rig.sql, "STEP_BASED {card}",
+    expect_process("STEP_BASED", id, "execution_model");
+    expect_value(bus.conn, "STEP_BASED {card}",
                  "SELECT concat_ws(' ', execution_model, redact) FROM commandbus.process_type");
     expect_events(&s, "PROCESS_CREATED", id);
     stage_close(&s);
@@ -49,13 +49,13 @@ Test(manager, a_request_is_the_struct_of_its_step_and_its_numbers_go_along) /* P
     stage s = order_open(&order_type);
     cb_uuid id = order_at_charge(&s);
 
-    expect_value(s.rig.sql, "{\"id\": 0, \"card\": \"4000-1234\"} 2 17",
+    expect_value(bus.conn, "{\"id\": 0, \"card\": \"4000-1234\"} 2 17",
                  "SELECT concat_ws(' ', data, max_attempts, timeout_seconds) FROM "
                  "commandbus.command_metadata WHERE correlation_id = $1 AND domain = 'fx'",
                  id.text);
     order_book(&s, "fx", 8);
     stage_go(&s);
-    expect_value(s.rig.sql, "{}",
+    expect_value(bus.conn, "{}",
                  "SELECT data FROM commandbus.command_metadata WHERE correlation_id = $1 AND "
                  "domain = 'payments'",
                  id.text); /* ship has no request */
@@ -82,7 +82,7 @@ Test(manager, the_configuration_goes_before_the_table_also_on_a_later_visit) /* 
     order_book(&s, "payments", 9);
     stage_go(&s);
 
-    expect_column(&s, "charge#2", id, "current_wait");
+    expect_process("charge#2", id, "current_wait");
     expect_commands(&s,
                     "risk/BookRisk COMPLETED, risk/ChargeRisk COMPLETED, payments/Ship COMPLETED, "
                     "risk/ChargeRisk PENDING",
@@ -115,7 +115,7 @@ Test(manager, a_step_may_be_visited_again_under_a_name_of_its_own) /* PM.2 */
                    "COMPLETED",
                    id);
     expect_state(&s, "9", id, "fx_id");
-    expect_value(s.rig.sql, "5",
+    expect_value(bus.conn, "5",
                  "SELECT count(DISTINCT command_id) FROM commandbus.command_metadata "
                  "WHERE correlation_id = $1",
                  id.text);
@@ -130,11 +130,11 @@ Test(manager, what_create_state_refuses_waits_for_a_person) /* PM.2 */
 
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    expect_column(&s, "create_state", id, "current_step");
+    expect_process("create_state", id, "current_step");
     expect_history(&s, "STEP create_state FAILED", id);
 
     order_plays.refuse_create = false;
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_REPLY", id);
     expect_state(&s, "created", id, "note");
@@ -154,14 +154,14 @@ Test(manager, a_refused_request_and_an_unknown_step_wait_for_a_person) /* PM.2 *
     cb_uuid lost = stage_start(&s, "Order", "{}");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", lost);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%leads to step 7,%' FROM commandbus.process "
                  "WHERE process_id = $1",
                  lost.text);
 
     order_plays.first = 0;
-    tour_retry(&s, built);
-    tour_retry(&s, lost);
+    tour_retry(built);
+    tour_retry(lost);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_REPLY", built);
     expect_status(&s, "WAITING_FOR_REPLY", lost);
@@ -174,15 +174,15 @@ Test(manager, without_a_timeout_it_waits_for_ever_and_with_one_not_longer) /* PM
     cb_uuid id = stage_start(&s, "Order", "{\"skip_approval\":true}");
     stage_go(&s);
 
-    expect_column(&s, "", id, "wake_at");
-    expect_column(&s, "", id, "next_wait_timeout_at");
+    expect_process("", id, "wake_at");
+    expect_process("", id, "next_wait_timeout_at");
     stage_wait(&s, 10.0 * 365 * 86400);
     cr_expect_eq(stage_go(&s), 0);
     expect_status(&s, "WAITING_FOR_REPLY", id);
 
     order_book(&s, "risk", 7);
     stage_go(&s);
-    expect_column(&s, "charge", id, "current_wait");
+    expect_process("charge", id, "current_wait");
     cb_claim_free(stage_receive(&s, "fx"));
     stage_wait(&s, 599);
     cr_expect_eq(stage_go(&s), 0);
@@ -212,7 +212,7 @@ static bool replays(stage *s, cb_uuid id, cb_error *e)
 {
     OWNED(cb_process_claim) claim = NULL;
 
-    cr_assert(cb_process_read(s->rig.db, id.text, &claim, e), "%s", e->message);
+    cr_assert(cb_process_read(bus.db, id.text, &claim, e), "%s", e->message);
     return cb_run_replay(s->kit.run, cb_process_claim_at(claim, 0), e);
 }
 

@@ -6,7 +6,7 @@ static cb_process_manager manager;
 static cb_process_type type;
 
 /* Starts over with a valid type. */
-static void begin(void)
+static void begin_valid(void)
 {
     memcpy(steps, order_steps, sizeof steps);
     manager = order_manager;
@@ -15,9 +15,9 @@ static void begin(void)
     type.manager = &manager;
 }
 
-TestSuite(manager_types, .init = begin);
+TestSuite(manager_types, .init = begin_valid);
 
-static void expect_refused(const char *why)
+static void expect_manager_refused(const char *why)
 {
     const cb_process_type *one = &type;
     OWNED(cb_process_types) all = NULL;
@@ -27,17 +27,10 @@ static void expect_refused(const char *why)
                   why);
     cr_expect(e.code == CB_MISUSE || e.code == CB_OK);
     cr_expect(strstr(e.message, why), "'%s' is not in '%s'", why, e.message);
-    begin();
+    begin_valid();
 }
 
-static cb_flow nothing(cb_process *p, void *state)
-{
-    (void)p;
-    (void)state;
-    return CB_DONE;
-}
-
-static bool take(void *state, json_object *payload)
+static bool take_anything(void *state, json_object *payload)
 {
     (void)state;
     (void)payload;
@@ -57,79 +50,80 @@ Test(manager_types, a_sound_one_is_step_based)
 
 Test(manager_types, a_type_has_execute_or_a_manager)
 {
-    static const cb_response responses[] = { { "other", take } };
+    static const cb_response responses[] = { { "other", take_anything } };
 
-    type.execute = nothing;
-    expect_refused("both an execute function and a manager");
+    type.execute = stage_nothing;
+    expect_manager_refused("both an execute function and a manager");
     type.manager = NULL;
-    expect_refused("lacks its execute function or manager");
+    expect_manager_refused("lacks its execute function or manager");
     type.responses = responses;
     type.n_responses = 1;
-    expect_refused("its responses are those that steps wait for");
+    expect_manager_refused("its responses are those that steps wait for");
 }
 
 Test(manager_types, a_manager_lacks_nothing)
 {
     manager.first_step = NULL;
-    expect_refused("the manager of process type 'Order' lacks its first_step");
+    expect_manager_refused("the manager of process type 'Order' lacks its first_step");
     manager.next_step = NULL;
-    expect_refused("lacks its next_step");
+    expect_manager_refused("lacks its next_step");
     manager.steps = NULL;
-    expect_refused("lacks its steps");
+    expect_manager_refused("lacks its steps");
     manager.n_steps = 1;
-    expect_refused("lacks its steps");
+    expect_manager_refused("lacks its steps");
     manager.build_command = NULL;
-    expect_refused("'reserve', of process type 'Order' has a request");
+    expect_manager_refused("'reserve', of process type 'Order' has a request");
     manager.update_state = NULL;
-    expect_refused("'reserve', of process type 'Order' has a reply");
+    expect_manager_refused("'reserve', of process type 'Order' has a reply");
     steps[0].name = "zero";
-    expect_refused("row 0 of the steps");
+    expect_manager_refused("row 0 of the steps");
 }
 
 Test(manager_types, names_are_valid_and_unique)
 {
     steps[SHIP].name = NULL;
-    expect_refused("step 4, '', of process type 'Order' has an invalid name");
+    expect_manager_refused("step 4, '', of process type 'Order' has an invalid name");
     steps[SHIP].name = "ship#2";
-    expect_refused("has an invalid name");
+    expect_manager_refused("has an invalid name");
     steps[SHIP].name = "create_state";
-    expect_refused("reserved for the record of create_state");
+    expect_manager_refused("reserved for the record of create_state");
     steps[SHIP].name = "charge";
-    expect_refused("is defined twice");
+    expect_manager_refused("is defined twice");
 }
 
 Test(manager_types, a_step_sends_or_waits)
 {
     steps[SHIP].command_type = NULL;
-    expect_refused("'ship', of process type 'Order' needs either command_type or response");
+    expect_manager_refused("'ship', of process type 'Order' needs either command_type or response");
     steps[SHIP].response = "shipped";
-    expect_refused("needs either");
+    expect_manager_refused("needs either");
     steps[SHIP].command_type = "";
-    expect_refused("needs either");
+    expect_manager_refused("needs either");
     steps[APPROVE].domain = "fx";
-    expect_refused("has settings of a command");
+    expect_manager_refused("has settings of a command");
     steps[SHIP].timeout_ms = -1;
-    expect_refused("has a negative number");
+    expect_manager_refused("has a negative number");
     steps[SHIP].domain = "";
-    expect_refused("has an empty domain");
+    expect_manager_refused("has an empty domain");
     steps[SHIP] = (cb_manager_step){ "again", .response = "approval", .reply = steps[SHIP].reply };
-    expect_refused("another step takes as something else");
+    expect_manager_refused("another step takes as something else");
 }
 
 Test(manager_types, a_compensation_is_a_command_step_that_nothing_undoes)
 {
     steps[SHIP].compensation = ORDER_STEPS;
-    expect_refused("'ship', of process type 'Order' is compensated by a step that does not exist");
+    expect_manager_refused(
+        "'ship', of process type 'Order' is compensated by a step that does not exist");
     steps[SHIP].compensation = -1;
-    expect_refused("a step that does not exist");
+    expect_manager_refused("a step that does not exist");
     steps[SHIP].compensation = SHIP;
-    expect_refused("a step that does not exist");
+    expect_manager_refused("a step that does not exist");
     steps[SHIP].compensation = APPROVE;
-    expect_refused("sends no command");
+    expect_manager_refused("sends no command");
     steps[SHIP].compensation = CHARGE;
-    expect_refused("is compensated itself");
+    expect_manager_refused("is compensated itself");
     steps[APPROVE].compensation = RELEASE;
-    expect_refused("nothing to compensate");
+    expect_manager_refused("nothing to compensate");
 }
 
 Test(manager_types, tables_of_fields_and_redacted_names_are_checked)
@@ -139,9 +133,9 @@ Test(manager_types, tables_of_fields_and_redacted_names_are_checked)
     static const char *const nameless[] = { "card", "", NULL };
 
     steps[CHARGE].reply = &fields;
-    expect_refused("checking step 'charge' of process type 'Order'");
+    expect_manager_refused("checking step 'charge' of process type 'Order'");
     steps[CHARGE].request = &fields;
-    expect_refused("checking step 'charge' of process type 'Order'");
+    expect_manager_refused("checking step 'charge' of process type 'Order'");
     type.redact = nameless;
-    expect_refused("redacts a field without a name");
+    expect_manager_refused("redacts a field without a name");
 }

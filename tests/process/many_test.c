@@ -4,22 +4,8 @@
 enum {
     MANY = 1000
 };
-static int ran;
 static bool local;
 static int n_steps = MANY;
-
-static cb_outcome count_up(cb_context *ctx, void *state)
-{
-    (void)ctx;
-    ran++;
-    ((tale *)state)->count++;
-    return CB_SUCCESS;
-}
-
-static bool never(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
 
 static cb_flow long_way(cb_process *p, void *state)
 {
@@ -28,20 +14,13 @@ static cb_flow long_way(cb_process *p, void *state)
     (void)state;
     for (int i = 0; i < n_steps; i++) {
         snprintf(name, sizeof name, "step %d", i);
-        CB_DO(cb_step(p, name, count_up, .local = local));
+        CB_DO(cb_step(p, name, tale_count, .local = local));
     }
-    CB_DO(cb_wait(p, "end", never, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "end", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
-static bool take_end(void *state, json_object *payload)
-{
-    (void)payload;
-    ((tale *)state)->approved = true;
-    return true;
-}
-
-static const cb_response responses[] = { { "end", take_end } };
+static const cb_response responses[] = { { "end", tale_approve } };
 static const cb_process_type type =
     tale_type("Long", long_way, .responses = responses, .n_responses = 1);
 
@@ -58,10 +37,10 @@ static void go_long_way(stage *s, int expected_settles)
     snprintf(expected, sizeof expected, "%d", n_steps);
     cr_expect_eq(s->kit.durable, expected_settles + 1);
     cr_expect_eq(s->kit.last.replayed, n_steps);
-    cr_expect_eq(ran, n_steps, "each once");
+    cr_expect_eq(tale_counted, n_steps, "each once");
     expect_status(s, "COMPLETED", id);
     expect_state(s, expected, id, "count");
-    expect_value(s->rig.sql, expected,
+    expect_value(bus.conn, expected,
                  "SELECT count(*) FROM commandbus.process_history WHERE process_id = $1 AND kind = "
                  "'STEP' AND status = 'COMPLETED'",
                  id.text);
@@ -91,7 +70,7 @@ Test(many, a_thousand_steps_with_outside_effects_are_a_thousand_settles) /* DESI
     stage s = tale_open(&type);
 
     go_long_way(&s, MANY + 1);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT max(length(patch::text)) < 40 FROM commandbus.process_history");
     stage_close(&s);
 }
@@ -104,15 +83,15 @@ Test(many, responses_by_the_thousand_are_each_taken_once) /* STP.11 */
     local = true;
     n_steps = 1;
     stage_go(&s);
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
-    test_exec(s.rig.sql, "SELECT count(commandbus.respond(process_id, 'unknown')) FROM "
-                         "commandbus.process, generate_series(1, 3000)");
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* any is kept */
+    test_exec(bus.conn, "SELECT count(commandbus.respond(process_id, 'unknown')) FROM "
+                        "commandbus.process, generate_series(1, 3000)");
     stage_respond(&s, id, "end", "{}");
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "3001",
+    expect_value(bus.conn, "3001",
                  "SELECT count(*) FROM commandbus.process_history WHERE kind = 'RESPONSE'");
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }

@@ -26,7 +26,7 @@ static cb_uuid park(stage *s, const parked *how)
         stage_restart(s);
     stage_wait(s, 3601);
     stage_go(s);
-    expect_value(s->rig.sql, how->code,
+    expect_value(bus.conn, how->code,
                  "SELECT error_code FROM commandbus.process WHERE process_id = $1", id.text);
     return id;
 }
@@ -40,12 +40,12 @@ Test(operator_any, cancel_undoes_everything) /* STP.12 */
 
     for (size_t i = 0; i < CB_COUNT(all); i++) {
         cb_uuid id = park(&s, &all[i]);
-        tour_cancel(&s, id, true);
+        tour_cancel(id, true);
         stage_go(&s);
         stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);
         stage_go(&s);
         expect_status(&s, "CANCELED CANCELED", id);
-        expect_value(s.rig.sql, "prepare risk quote fx undo_fx undo_quote undo_prepare canceled",
+        expect_value(bus.conn, "prepare risk quote fx undo_fx undo_quote undo_prepare canceled",
                      TRAIL, id.text);
     }
     stage_close(&s);
@@ -57,10 +57,10 @@ Test(operator_any, cancel_without_compensations_undoes_nothing) /* STP.12 */
 
     for (size_t i = 0; i < CB_COUNT(all); i++) {
         cb_uuid id = park(&s, &all[i]);
-        tour_cancel(&s, id, false);
+        tour_cancel(id, false);
         stage_go(&s);
         expect_status(&s, "CANCELED CANCELED", id);
-        expect_value(s.rig.sql, "prepare risk quote fx canceled", TRAIL, id.text);
+        expect_value(bus.conn, "prepare risk quote fx canceled", TRAIL, id.text);
     }
     stage_close(&s);
 }
@@ -71,10 +71,10 @@ Test(operator_any, complete_ends_it_as_a_success) /* STP.12 */
 
     for (size_t i = 0; i < CB_COUNT(all); i++) {
         cb_uuid id = park(&s, &all[i]);
-        tour_complete(&s, id, "{\"fx_id\":80}");
+        tour_complete(id, "{\"fx_id\":80}");
         stage_go(&s);
         expect_status(&s, "COMPLETED", id);
-        expect_value(s.rig.sql, "prepare risk quote fx completed", TRAIL, id.text);
+        expect_value(bus.conn, "prepare risk quote fx completed", TRAIL, id.text);
         expect_state(&s, "80", id, "fx_id");
     }
     stage_close(&s);

@@ -10,15 +10,15 @@ Test(operator_retry, of_a_permanent_failure_runs_the_step_again) /* STP.12 PERMA
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
     tour_plays.prepare = CB_SUCCESS;
-    tour_retry(&s, id);
+    tour_retry(id);
     expect_status(&s, "PENDING", id); /* errors are cleared at once */
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_record(&s, "COMPLETED 1", id, "STEP", "prepare", "status || ' ' || attempts");
+    expect_record("COMPLETED 1", id, "STEP", "prepare", "status || ' ' || attempts");
     expect_history(&s, "STEP prepare COMPLETED, OPERATOR RETRY COMPLETED, COMMAND bookRisk WAITING",
                    id);
-    expect_told(&s, "1", id, "TSQ_RETRY");
+    expect_told("1", id, "TSQ_RETRY");
     stage_close(&s);
 }
 
@@ -32,10 +32,10 @@ Test(operator_retry, counts_attempts_from_one_again) /* STP.12 RETRIES_EXHAUSTED
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_RETRY E_AGAIN", id);
-    expect_record(&s, "1", id, "STEP", "prepare", "attempts::text");
+    expect_record("1", id, "STEP", "prepare", "attempts::text");
     stage_wait(&s, 11);
     stage_go(&s);
 
@@ -55,7 +55,7 @@ Test(operator_retry, of_a_step_that_lost_its_worker_runs_it_again) /* STP.12 …
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
     cr_expect_str_empty(tour_calls);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
@@ -74,9 +74,9 @@ Test(operator_retry, of_a_wait_restarts_its_timer) /* STP.12 WAIT_TIMEOUT */
     expect_status(&s, "WAITING_FOR_TSQ WAIT_TIMEOUT", id);
     stage_respond(&s, id, "go", "{}"); /* resumes nothing by itself */
     cr_expect_eq(stage_go(&s), 0);
-    test_exec(s.rig.sql, "DELETE FROM commandbus.process_inbox");
+    test_exec(bus.conn, "DELETE FROM commandbus.process_inbox");
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     stage_wait(&s, 3590);
@@ -95,15 +95,15 @@ Test(operator_retry, of_a_command_in_the_tsq_retries_that_command) /* STP.12 COM
     stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_commands(&s, "risk/BookRisk PENDING", id);
     tour_book(&s, "risk");
     stage_go(&s);
 
-    expect_column(&s, "bookFx", id, "current_wait");
-    expect_record(&s, "1", id, "COMMAND", "bookRisk", "send_no::text"); /* the same command */
+    expect_process("bookFx", id, "current_wait");
+    expect_record("1", id, "COMMAND", "bookRisk", "send_no::text"); /* the same command */
     stage_close(&s);
 }
 
@@ -114,10 +114,10 @@ Test(operator_retry, clicked_twice_is_done_once) /* STP.12 */
     cb_uuid id = tour_at_risk(&s, "{}");
     cb_error e = { 0 };
 
-    tour_retry(&s, id);
-    cr_expect(!cb_process_retry(s.rig.db, id.text, "olaf", NULL, NULL, &e));
+    tour_retry(id);
+    cr_expect(!cb_process_retry(bus.db, id.text, "olaf", NULL, NULL, &e));
     cr_expect_eq(e.code, CB_INVALID_OPERATION);
-    cr_expect(!cb_process_cancel(s.rig.db, id.text, "olaf", "no", true, &e));
+    cr_expect(!cb_process_cancel(bus.db, id.text, "olaf", "no", true, &e));
     cr_expect_eq(e.code, CB_INVALID_OPERATION);
     stage_go(&s);
 
@@ -165,10 +165,10 @@ Test(operator_retry, of_what_ends_its_workers_does_not_do_so_for_ever) /* DESIGN
     int first = workers_lost(&s);
     cr_expect_lt(first, 30);
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    tour_retry(&s, id);
+    tour_retry(id);
     cr_expect_eq(workers_lost(&s), first);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }

@@ -8,32 +8,32 @@ typedef struct {
 
 CB_FIELDS(trip_fields, trip, CB_FIELD(trip, ahead, CB_INT), CB_FIELD(trip, heard, CB_INT));
 
-static cb_outcome go(cb_context *ctx, void *state)
+static cb_outcome step_go(cb_context *ctx, void *state)
 {
     (void)ctx;
     (void)state;
     return CB_SUCCESS;
 }
 
-static cb_flow execute(cb_process *p, void *state)
+static cb_flow rebuild_execute(cb_process *p, void *state)
 {
     ((trip *)state)->ahead++;
-    CB_DO(cb_step(p, "go", go));
+    CB_DO(cb_step(p, "go", step_go));
     return CB_DONE;
 }
 
-static bool hear(void *state, json_object *payload)
+static bool take_heard(void *state, json_object *payload)
 {
     (void)payload;
     ((trip *)state)->heard++;
     return true;
 }
 
-static const cb_response responses[] = { { "word", hear } };
+static const cb_response responses[] = { { "word", take_heard } };
 static const cb_process_type type = { .name = "Trip",
                                       .domain = "payments",
                                       .state = &trip_fields,
-                                      .execute = execute,
+                                      .execute = rebuild_execute,
                                       .responses = responses,
                                       .n_responses = 1,
                                       .deadline_action = CB_DEADLINE_COMPENSATE };

@@ -3,9 +3,9 @@
 #include "tour.h"
 
 /* Commands of the domain may have so many bytes. */
-static void limit(stage *s, const char *domain, const char *bytes)
+static void limit(const char *domain, const char *bytes)
 {
-    free(test_value(s->rig.sql,
+    free(test_value(bus.conn,
                     "UPDATE commandbus.domain SET payload_limit = $2::integer WHERE domain = $1 "
                     "RETURNING 1",
                     domain, bytes, NULL));
@@ -15,20 +15,20 @@ Test(refused, each_decision_is_answered_so_that_there_can_be_another) /* STP.12,
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    limit(&s, "fx", "1");
+    limit("fx", "1");
     tour_book(&s, "risk");
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
-    limit(&s, "fx", "1000");
-    tour_retry(&s, id);
+    limit("fx", "1000");
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_ASYNC", id);
-    expect_column(&s, "bookFx", id, "current_wait");
+    expect_process("bookFx", id, "current_wait");
     expect_state(&s, "7", id, "risk_id"); /* the reply that the refused runs had read */
     stage_close(&s);
 }
@@ -36,11 +36,11 @@ Test(refused, each_decision_is_answered_so_that_there_can_be_another) /* STP.12,
 Test(refused, a_step_that_ran_is_not_run_again_unasked) /* DESIGN 4: max_attempts 1 */
 {
     stage s = tour_open(&tour_type);
-    limit(&s, "risk", "3");
+    limit("risk", "3");
     cb_uuid id = tour_at_risk(&s, "{}"); /* prepare has run; its end went with what was refused */
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
 
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
 
     expect_status(&s, "WAITING_FOR_TSQ RETRIES_EXHAUSTED_CRASH_RECOVERY", id);
@@ -55,17 +55,17 @@ Test(refused,
     cb_uuid id = tour_at_fx(&s, "{}");
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "BROKEN");
     stage_go(&s);
-    limit(&s, "risk", "3");
-    tour_cancel(&s, id, true);
+    limit("risk", "3");
+    tour_cancel(id, true);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ PERMANENT_FAILURE", id); /* ReleaseRisk is too long */
-    expect_column(&s, "CANCELED", id, "leaving ->> 'end'");
+    expect_process("CANCELED", id, "leaving ->> 'end'");
 
-    limit(&s, "risk", "1000");
-    tour_retry(&s, id);
+    limit("risk", "1000");
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "WAITING_FOR_TSQ COMPENSATION_FAILED", id); /* has undo_quote run? */
-    tour_retry(&s, id);
+    tour_retry(id);
     stage_go(&s);
     expect_status(&s, "COMPENSATING CANCELED", id);
     stage_serve(&s, "risk", CB_SUCCESS, NULL, NULL);

@@ -31,17 +31,17 @@ static int wanted;
 /* What execute() saw: in the run that goes on, and in the last one that was settled. */
 static char seen[LONGEST], settled[LONGEST];
 
-static void see(const tale *t, int call)
+static void see(const tale *t, int random_call)
 {
     size_t n = strlen(seen);
 
     cr_assert(n + 1000 < sizeof seen);
-    snprintf(seen + n, sizeof seen - n, "[%d: %d %d %s %s]", call, (int)t->count, t->approved,
-             t->trail ? t->trail : "-", t->note ? t->note : "-");
+    snprintf(seen + n, sizeof seen - n, "[%d: %d %d %s %s]", random_call, (int)t->count,
+             t->approved, t->trail ? t->trail : "-", t->note ? t->note : "-");
 }
 
 /* A response, and a step, change the same fields as execute() itself. */
-static bool take(void *state, json_object *payload)
+static bool take_random(void *state, json_object *payload)
 {
     tale *t = state;
 
@@ -52,9 +52,9 @@ static bool take(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "word", take } };
+static const cb_response responses[] = { { "word", take_random } };
 
-static cb_outcome work(cb_context *ctx, void *state)
+static cb_outcome random_work(cb_context *ctx, void *state)
 {
     tale *t = state;
     char word[20];
@@ -100,7 +100,7 @@ static bool has_wanted(const void *state)
     return words_of_responses(state) >= wanted;
 }
 
-static cb_flow call(cb_process *p, tale *t, int i)
+static cb_flow random_call(cb_process *p, tale *t, int i)
 {
     char name[40];
     int64_t now;
@@ -109,10 +109,10 @@ static cb_flow call(cb_process *p, tale *t, int i)
     snprintf(name, sizeof name, "%s %d", t->count % 2 ? "odd" : "even", i);
     switch (plan[i]) {
     case LOCAL:
-        return cb_step(p, name, work, .local = true, .max_attempts = 2);
+        return cb_step(p, name, random_work, .local = true, .max_attempts = 2);
     case STEP:
     case FLAKY:
-        return cb_step(p, name, work, .max_attempts = 50, .retry_delay_ms = 60000);
+        return cb_step(p, name, random_work, .max_attempts = 50, .retry_delay_ms = 60000);
     case EFFECT:
         CB_DO(cb_side_effect_time(p, name, &now));
         t->count += now % 10;
@@ -148,7 +148,7 @@ static cb_flow random_way(cb_process *p, void *state)
         t->count += t->approved ? 5 : 11;
         if (i % 3 == 1)
             cb_text_set(&t->note, t->approved ? "yes" : "no");
-        CB_DO(call(p, t, i));
+        CB_DO(random_call(p, t, i));
     }
     see(t, n_calls);
     return CB_DONE;
@@ -164,7 +164,7 @@ static void expect_seen_again(void)
     strcpy(settled, seen);
 }
 
-static void answer(stage *s, cb_uuid id, int number)
+static void respond_word(stage *s, cb_uuid id, int number)
 {
     char word[20];
 
@@ -172,10 +172,10 @@ static void answer(stage *s, cb_uuid id, int number)
     stage_respond(s, id, "word", word);
 }
 
-static bool is_over(stage *s, cb_uuid id)
+static bool is_completed(cb_uuid id)
 {
     char *status = test_value(
-        s->rig.sql, "SELECT status FROM commandbus.process WHERE process_id = $1", id.text, NULL);
+        bus.conn, "SELECT status FROM commandbus.process WHERE process_id = $1", id.text, NULL);
     bool over = strcmp(status, "COMPLETED") == 0;
 
     cr_assert_str_neq(status, "WAITING_FOR_TSQ");
@@ -216,10 +216,10 @@ static void one_process(stage *s, unsigned *seed)
         plan[i] = test_random(seed, CALLS);
     cb_uuid id = stage_start(s, "Random", "{\"count\":4}");
 
-    for (int turn = 0; !is_over(s, id); turn++) {
+    for (int turn = 0; !is_completed(id); turn++) {
         cr_assert(turn < 500, "it never ends");
         if (answers < RESPONSES && test_random(seed, 3) == 0)
-            answer(s, id, answers++);
+            respond_word(s, id, answers++);
         bool dies = deaths < 3 && test_random(seed, 3) == 0;
         dying d = { .stage = s, .die_at = dies ? 1 + (int)test_random(seed, 3) : 0 };
         if (dying_step(&d))
@@ -229,12 +229,12 @@ static void one_process(stage *s, unsigned *seed)
         deaths = d.dead ? deaths + 1 : 0;
     }
     while (answers < RESPONSES)
-        answer(s, id, answers++);
+        respond_word(s, id, answers++);
     stage_go(s);
 
     char *trail = test_value(
-        s->rig.sql, "SELECT state ->> 'trail' FROM commandbus.process WHERE process_id = $1",
-        id.text, NULL);
+        bus.conn, "SELECT state ->> 'trail' FROM commandbus.process WHERE process_id = $1", id.text,
+        NULL);
     expect_words(trail, 'r', RESPONSES, NULL);
     expect_words(trail, 's', n_calls, is_step);
     free(trail);

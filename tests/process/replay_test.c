@@ -1,7 +1,7 @@
 /* Replay: what is recorded is not done again, and execute() sees what it saw then. */
 #include "tale.h"
 
-static bool take_word(void *state, json_object *payload)
+static bool take_word_and_count(void *state, json_object *payload)
 {
     json_object *word = NULL, *count = NULL;
     tale *t = state;
@@ -14,13 +14,8 @@ static bool take_word(void *state, json_object *payload)
     return true;
 }
 
-static const cb_response responses[] = { { "word", take_word } };
+static const cb_response responses[] = { { "word", take_word_and_count } };
 #define RESPONSES .responses = responses, .n_responses = 1
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
 
 static bool is_twice(const void *state)
 {
@@ -75,7 +70,7 @@ static cb_flow of_every_kind(cb_process *p, void *state)
     snprintf(seen[i].json, sizeof seen[i].json, "%s", json_object_to_json_string(json));
     json_object_object_add(json, "mine", json_object_new_int(1)); /* of no effect on the record */
     json_object_put(json);
-    CB_DO(cb_wait(p, "wait", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "wait", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
@@ -87,7 +82,7 @@ Test(replay, side_effects_of_every_kind_are_the_same_for_ever) /* STP.5 */
 
     stage_go(&s);
     stage_wait(&s, 100);
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now()");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now()");
     stage_go(&s);
     stage_respond(&s, id, "word", "{}");
     stage_go(&s);
@@ -104,7 +99,7 @@ Test(replay, side_effects_of_every_kind_are_the_same_for_ever) /* STP.5 */
         OWNED(json_object) again = json_tokener_parse(seen[i].json);
         cr_expect(json_object_equal(first, again), "%s, then %s", seen[0].json, seen[i].json);
     }
-    char *started = test_value(s.rig.sql,
+    char *started = test_value(bus.conn,
                                "SELECT floor(extract(epoch FROM created_at) * 1000)::bigint FROM "
                                "commandbus.process WHERE process_id = $1",
                                id.text, NULL);
@@ -154,9 +149,9 @@ static cb_flow typed(cb_process *p, void *state)
     cr_expect_str_eq(json_object_to_json_string_ext(t->extra, 0), "{\"list\":[1,2]}");
     CB_DO(cb_step(p, "second", second, .local = true));
     cr_expect_str_eq(json_object_to_json_string_ext(t->extra, 0), "{\"list\":[1,2,3]}");
-    CB_DO(cb_wait(p, "one", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "one", tale_is_approved, .timeout_ms = 0));
     t->approved = false;
-    CB_DO(cb_wait(p, "two", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "two", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
@@ -205,7 +200,7 @@ static cb_outcome writes_count(cb_context *ctx, void *state)
     return CB_SUCCESS;
 }
 
-static cb_outcome nothing(cb_context *ctx, void *state)
+static cb_outcome step_nothing(cb_context *ctx, void *state)
 {
     (void)ctx;
     (void)state;
@@ -223,7 +218,7 @@ static cb_flow branching(cb_process *p, void *state)
     CB_DO(cb_step(p, "count", writes_count, .max_attempts = 2, .retry_delay_ms = 60000));
     strcat(branches, t->count == 1 ? "1" : "?");
     if (t->approved) /* by a response that came while the step was open */
-        CB_DO(cb_step(p, "approved", nothing, .local = true));
+        CB_DO(cb_step(p, "approved", step_nothing, .local = true));
     if (t->count == 1)
         CB_DO(cb_step(p, "one", first, .local = true));
     else
@@ -232,7 +227,7 @@ static cb_flow branching(cb_process *p, void *state)
     CB_DO(cb_wait(p, "twice", is_twice, .timeout_ms = 0));
     strcat(branches, t->count == 3 ? "3;" : "?;");
     t->count += 100;
-    CB_DO(cb_wait(p, "note", is_approved, .timeout_ms = 0));
+    CB_DO(cb_wait(p, "note", tale_is_approved, .timeout_ms = 0));
     return CB_DONE;
 }
 
@@ -275,7 +270,7 @@ Test(replay, what_execute_changes_itself_is_part_of_the_records) /* STP.5, STP.1
     retries_left = 0;
     stage_go(&s);
     expect_value(
-        s.rig.sql,
+        bus.conn,
         "count {\"count\": 20} {\"count\": 1, \"trail\": \"saw-other\"}; twice {\"count\": "
         "1}",
         "SELECT string_agg(concat_ws(' ', name, opening, CASE WHEN name <> 'one' THEN "
@@ -296,11 +291,11 @@ Test(replay, a_check_runs_nothing_and_writes_nothing) /* DESIGN 4: --replay */
     cb_error e;
 
     stage_go(&s);
-    char *before = test_value(s.rig.sql, "SELECT p::text FROM commandbus.process p", NULL);
-    cr_assert(cb_process_read(s.rig.db, id.text, &read, &e));
+    char *before = test_value(bus.conn, "SELECT p::text FROM commandbus.process p", NULL);
+    cr_assert(cb_process_read(bus.db, id.text, &read, &e));
     cr_expect(cb_run_replay(s.kit.run, cb_process_claim_at(read, 0), &e), "%s", e.message);
 
-    expect_value(s.rig.sql, before, "SELECT p::text FROM commandbus.process p");
+    expect_value(bus.conn, before, "SELECT p::text FROM commandbus.process p");
     cr_expect_eq(first_ran, 1);
     cr_expect_eq(second_ran, 1);
     free(before);

@@ -12,7 +12,7 @@ static bool take_word(void *state, json_object *payload)
     return true;
 }
 
-static bool take_approval(void *state, json_object *payload)
+static bool take_word_and_approve(void *state, json_object *payload)
 {
     ((tale *)state)->approved = true;
     return take_word(state, payload);
@@ -35,22 +35,17 @@ static bool take_nan(void *state, json_object *payload)
 }
 
 static const cb_response responses[] = { { "word", take_word },
-                                         { "approve", take_approval },
+                                         { "approve", take_word_and_approve },
                                          { "refused", take_and_refuse },
                                          { "nan", take_nan } };
 #define RESPONSES .responses = responses, .n_responses = 4
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
 
 static int runs;
 static int fails;
 static stage *here;         /* with an answer that arrives while the step runs */
 static cb_uuid answered_id; /* whose */
 
-static cb_outcome work(cb_context *ctx, void *state)
+static cb_outcome work_or_fail(cb_context *ctx, void *state)
 {
     runs++;
     tale_say(state, "worked");
@@ -63,8 +58,8 @@ static cb_outcome work(cb_context *ctx, void *state)
 static cb_flow works_and_waits(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_step(p, "work", work, .max_attempts = 2, .retry_delay_ms = 60000));
-    CB_DO(cb_wait(p, "approval", is_approved, .timeout_ms = 3600000));
+    CB_DO(cb_step(p, "work", work_or_fail, .max_attempts = 2, .retry_delay_ms = 60000));
+    CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
     tale_say(state, "done");
     return CB_DONE;
 }
@@ -83,7 +78,7 @@ Test(response, before_the_first_run_is_applied_by_it) /* STP.11 */
     expect_state(&s, "early worked done", id, "trail");
     expect_history(&s, "RESPONSE approve COMPLETED, STEP work COMPLETED, WAIT approval COMPLETED",
                    id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
 
@@ -152,11 +147,11 @@ Test(response, with_the_same_id_counts_once) /* STP.11 */
 
     stage_go(&s);
     cr_assert(
-        cb_process_respond(s.rig.db, id.text, "word", "{\"word\":\"once\"}", twice, &accepted, &e));
+        cb_process_respond(bus.db, id.text, "word", "{\"word\":\"once\"}", twice, &accepted, &e));
     cr_expect(accepted);
     stage_go(&s);
-    cr_assert(cb_process_respond(s.rig.db, id.text, "approve", "{\"word\":\"no\"}", twice,
-                                 &accepted, &e));
+    cr_assert(
+        cb_process_respond(bus.db, id.text, "approve", "{\"word\":\"no\"}", twice, &accepted, &e));
     cr_expect_not(accepted, "it is in the history");
     stage_go(&s);
 
@@ -170,7 +165,7 @@ Test(response, that_nobody_takes_is_kept_and_changes_nothing) /* STP.11 */
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Answers", "{\"count\":4}");
 
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_go(&s);
     stage_respond(&s, id, "unheard-of", "{\"a\":1}");
     stage_respond(&s, id, "refused", "{\"b\":2}");
@@ -181,7 +176,7 @@ Test(response, that_nobody_takes_is_kept_and_changes_nothing) /* STP.11 */
     expect_status(&s, "WAITING_FOR_ASYNC", id);
     expect_state(&s, "worked", id, "trail");
     expect_state(&s, "4", id, "count");
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  "unheard-of FAILED UNKNOWN_RESPONSE {\"a\": 1}, refused FAILED RESPONSE_REFUSED "
                  "{\"b\": 2}, nan FAILED RESPONSE_REFUSED, word FAILED RESPONSE_REFUSED [1]",
                  "SELECT string_agg(concat_ws(' ', name, status, error_code, nullif(result, "
@@ -204,12 +199,12 @@ Test(response, of_a_name_that_the_type_does_not_take_is_refused_when_it_is_broug
     cb_error e = { 0 };
 
     stage_go(&s);
-    cr_expect_not(cb_process_respond(s.rig.db, id.text, "unheard-of", "{}", NULL, &accepted, &e));
+    cr_expect_not(cb_process_respond(bus.db, id.text, "unheard-of", "{}", NULL, &accepted, &e));
 
     cr_expect_eq(e.code, CB_INVALID_NAME, "%s", e.message);
     cr_expect_str_eq(e.message, "process type Answers takes no response 'unheard-of'");
     cr_expect(strstr(e.hint, "It takes approve, "), "%s", e.hint);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
 
@@ -218,10 +213,10 @@ Test(response, after_the_end_is_applied_to_the_state_and_recorded_as_late) /* ST
     stage s = tale_open(&type);
     cb_uuid id = stage_start(&s, "Answers", "{\"approved\":true}");
 
-    test_exec(s.rig.sql, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = NULL"); /* none was said */
     stage_go(&s);
     expect_status(&s, "COMPLETED", id);
-    char *ended = test_value(s.rig.sql, "SELECT completed_at FROM commandbus.process", NULL);
+    char *ended = test_value(bus.conn, "SELECT completed_at FROM commandbus.process", NULL);
     stage_respond(&s, id, "word", "{\"word\":\"late\"}");
     stage_respond(&s, id, "nan", "{}");
     stage_respond(&s, id, "unheard-of", "{}");
@@ -231,8 +226,8 @@ Test(response, after_the_end_is_applied_to_the_state_and_recorded_as_late) /* ST
     expect_state(&s, "worked done late", id, "trail");
     expect_events(&s, "PROCESS_CREATED LATE_ASYNC_RESPONSE LATE_ASYNC_RESPONSE LATE_ASYNC_RESPONSE",
                   id);
-    expect_column(&s, ended, "completed_at", id);
-    expect_column(&s, "t", "wake_at IS NULL", id);
+    expect_process(ended, id, "completed_at");
+    expect_process("t", id, "wake_at IS NULL");
     cr_expect_eq(runs, 1, "no replay");
     cr_expect_eq(s.kit.last.replayed, 0);
     stage_respond(&s, id, "word", "{\"word\":\"later\"}");
@@ -249,13 +244,13 @@ Test(response, that_ends_workers_after_the_end_is_put_aside) /* STP.11, DESIGN 8
 
     stage_go(&s);
     stage_respond(&s, id, "word", "{\"word\":\"deadly\"}");
-    test_exec(s.rig.sql, "UPDATE commandbus.process SET unsettled = 10");
+    test_exec(bus.conn, "UPDATE commandbus.process SET unsettled = 10");
     cr_expect_eq(stage_go(&s), 1);
 
     expect_status(&s, "COMPLETED", id);
     expect_state(&s, "worked done", id, "trail");
     expect_events(&s, "PROCESS_CREATED LATE_ASYNC_RESPONSE", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
     stage_close(&s);
 }
 

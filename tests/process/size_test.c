@@ -65,14 +65,14 @@ Test(size, a_state_that_grows_and_grows_is_parked_at_once) /* DESIGN 8.10 */
     growth = 300000;
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "keep large things elsewhere", id);
+    expect_message("keep large things elsewhere", id);
     cr_expect_leq(steps, 7, "it went on for %d steps", steps);
-    expect_value(s.rig.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT octet_length(state::text) <= 2 * 1024 * 1024 FROM commandbus.process");
     cr_expect_leq(peak_mib(), 200);
 
     /* Once more, and it is parked again, where it stands. */
-    tale_retry(&s, id);
+    tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     stage_close(&s);
@@ -87,7 +87,7 @@ Test(size, records_that_come_to_too_much_park_it_at_once) /* DESIGN 8.10 */
     growth = 50000;
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "make fewer or smaller records", id);
+    expect_message("make fewer or smaller records", id);
     cr_expect_leq(steps, 20, "it went on for %d steps", steps);
     cr_expect_leq(peak_mib(), 200);
     stage_close(&s);
@@ -95,7 +95,7 @@ Test(size, records_that_come_to_too_much_park_it_at_once) /* DESIGN 8.10 */
 
 /* ---- responses ---- */
 
-static bool take_note(void *state, json_object *payload)
+static bool say_note(void *state, json_object *payload)
 {
     tale *t = state;
     json_object *note = NULL;
@@ -106,28 +106,17 @@ static bool take_note(void *state, json_object *payload)
     return true;
 }
 
-static bool take_approval(void *state, json_object *payload)
-{
-    (void)payload;
-    return ((tale *)state)->approved = true;
-}
+static const cb_response responses[] = { { "note", say_note }, { "approve", tale_approve } };
 
-static const cb_response responses[] = { { "note", take_note }, { "approve", take_approval } };
-
-static bool is_approved(const void *state)
-{
-    return ((const tale *)state)->approved;
-}
-
-static cb_flow waits(cb_process *p, void *state)
+static cb_flow wait_an_hour(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_wait(p, "approval", is_approved, .timeout_ms = 3600000));
+    CB_DO(cb_wait(p, "approval", tale_is_approved, .timeout_ms = 3600000));
     return CB_DONE;
 }
 
 static const cb_process_type waiting =
-    tale_type("Waiting", waits, .responses = responses, .n_responses = CB_COUNT(responses));
+    tale_type("Waiting", wait_an_hour, .responses = responses, .n_responses = CB_COUNT(responses));
 
 static void respond_note(stage *s, cb_uuid id)
 {
@@ -151,8 +140,8 @@ Test(size, a_response_that_makes_the_state_too_large_parks_the_process) /* DESIG
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
     /* The two that it took are recorded, the other one is still there. */
     expect_history(&s, "RESPONSE note COMPLETED, RESPONSE note COMPLETED", id);
-    expect_value(s.rig.sql, "1", "SELECT count(*) FROM commandbus.process_inbox");
-    expect_value(s.rig.sql, "2000001", "SELECT length(state ->> 'trail') FROM commandbus.process");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "2000001", "SELECT length(state ->> 'trail') FROM commandbus.process");
     stage_close(&s);
 }
 
@@ -169,8 +158,8 @@ Test(size, a_late_response_that_is_too_large_changes_nothing) /* STP.11 */
         respond_note(&s, id);
     cr_expect_geq(stage_go(&s), 1);
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql, "0", "SELECT count(*) FROM commandbus.process_inbox");
-    expect_value(s.rig.sql, "COMPLETED COMPLETED FAILED",
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.process_inbox");
+    expect_value(bus.conn, "COMPLETED COMPLETED FAILED",
                  "SELECT string_agg(status::text, ' ' ORDER BY ordinal) "
                  "FROM commandbus.process_history WHERE name = 'note'");
     stage_close(&s);
@@ -179,9 +168,9 @@ Test(size, a_late_response_that_is_too_large_changes_nothing) /* STP.11 */
 /* ---- what must not be read ---- */
 
 /* A megabyte of text that would be 200 in memory. */
-static void respond_objects(stage *s)
+static void respond_objects(void)
 {
-    free(test_value(s->rig.sql,
+    free(test_value(bus.conn,
                     "SELECT commandbus.respond(process_id, 'approve', jsonb_build_object('x', "
                     "(SELECT jsonb_agg('{}'::jsonb) FROM generate_series(1, 250000)))) "
                     "FROM commandbus.process",
@@ -194,17 +183,17 @@ Test(size, text_that_would_grow_in_memory_is_not_read) /* DESIGN 8.10 */
     cb_uuid id = stage_start(&s, "Waiting", "{}");
     cb_error e = { 0 };
 
-    respond_objects(&s);
+    respond_objects();
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    expect_message(&s, "too many small values", id);
+    expect_message("too many small values", id);
     cr_expect_leq(peak_mib(), 100);
 
     /* A decision in the same inbox is found all the same. */
-    tale_retry(&s, id);
+    tale_retry(id);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "WAITING_FOR_TSQ PROCESS_TOO_LARGE", id);
-    cr_assert(cb_process_cancel(s.rig.db, id.text, "ann", "too large", false, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "ann", "too large", false, &e), "%s", e.message);
     cr_expect_eq(stage_go(&s), 1);
     expect_status(&s, "CANCELED CANCELED", id);
     cr_expect_leq(peak_mib(), 100);
@@ -217,7 +206,7 @@ Test(size, as_many_numbers_as_a_payload_holds_are_read) /* CONTRACT: limits.payl
     cb_uuid id = stage_start(&s, "Waiting", "{}");
 
     free(test_value(
-        s.rig.sql,
+        bus.conn,
         "SELECT commandbus.respond(process_id, 'approve', jsonb_build_object('x', "
         "(SELECT jsonb_agg(1) FROM generate_series(1, 340000)))) FROM commandbus.process",
         NULL, NULL));

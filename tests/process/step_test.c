@@ -8,7 +8,7 @@ typedef struct {
 
 CB_FIELDS(tale_fields, tale, CB_FIELD(tale, count, CB_INT), CB_FIELD(tale, trail, CB_TEXT));
 
-static bool add(tale *t, const char *word)
+static bool add_word(tale *t, const char *word)
 {
     char *longer = NULL;
 
@@ -25,7 +25,7 @@ static cb_outcome count_up(cb_context *ctx, void *state)
 
     (void)ctx;
     t->count++;
-    return add(t, "counted") ? CB_SUCCESS : CB_TRANSIENT;
+    return add_word(t, "counted") ? CB_SUCCESS : CB_TRANSIENT;
 }
 
 static cb_flow three_locals(cb_process *p, void *state)

@@ -46,12 +46,12 @@ static cb_outcome add_line(cb_context *ctx, void *state)
     return cb_text_set(&l->article, "A-1") ? CB_SUCCESS : cb_transient(ctx, "NO_MEMORY", "again");
 }
 
-static bool may_go(const void *state)
+static bool purchase_may_go(const void *state)
 {
     return ((const purchase *)state)->go;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool take_purchase_go(void *state, json_object *payload)
 {
     (void)payload;
     ((purchase *)state)->go = true;
@@ -63,12 +63,12 @@ static cb_flow buy(cb_process *p, void *state)
     (void)state;
     CB_DO(cb_step(p, "move", move_away, .max_attempts = 2));
     CB_DO(cb_step(p, "add", add_line, .max_attempts = 2));
-    CB_DO(cb_wait(p, "await", may_go, .timeout_ms = CB_HOURS(1)));
+    CB_DO(cb_wait(p, "await", purchase_may_go, .timeout_ms = CB_HOURS(1)));
     CB_DO(cb_step(p, "again", add_line, .max_attempts = 2));
     return CB_DONE;
 }
 
-static const cb_response responses[] = { { "go", take_go } };
+static const cb_response responses[] = { { "go", take_purchase_go } };
 static const cb_process_type buy_type = { .name = "Buy",
                                           .domain = "payments",
                                           .state = &purchase_fields,
@@ -82,7 +82,7 @@ static const char first[] =
     "\"lines\": [{\"article\": \"X\", \"amount\": 7}]}";
 
 #define expect_patch(s, expected, id, name)                                                \
-    expect_value((s)->rig.sql, expected,                                                   \
+    expect_value(bus.conn, expected,                                                       \
                  "SELECT patch FROM commandbus.process_history WHERE process_id = $1 AND " \
                  "name = $2",                                                              \
                  (id).text, name)
@@ -110,7 +110,7 @@ Test(typed_state, a_record_holds_what_changed_and_replay_gives_the_same_state_af
         stage_go(&s);
 
         expect_status(&s, "COMPLETED", id);
-        expect_value(s.rig.sql, whole, "SELECT state FROM commandbus.process WHERE process_id = $1",
+        expect_value(bus.conn, whole, "SELECT state FROM commandbus.process WHERE process_id = $1",
                      id.text);
         expect_patch(&s, "{\"ship_to\": {\"city\": \"Ulm\", \"since\": \"2026-02-01\"}}", id,
                      "move");
@@ -129,7 +129,7 @@ Test(typed_state, fields_of_a_nested_struct_that_the_code_does_not_know_survive)
 
     stage_go(&s);
 
-    expect_value(s.rig.sql, "{\"zip\": \"53111\", \"city\": \"Ulm\", \"since\": \"2026-02-01\"}",
+    expect_value(bus.conn, "{\"zip\": \"53111\", \"city\": \"Ulm\", \"since\": \"2026-02-01\"}",
                  "SELECT state -> 'ship_to' FROM commandbus.process WHERE process_id = $1",
                  id.text);
     stage_close(&s);
@@ -145,12 +145,12 @@ Test(typed_state, a_full_list_and_a_state_of_the_wrong_shape_are_reported_by_the
     stage_go(&s);
 
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT error_message LIKE '%''lines[1].amount'' of purchase must be a 64-bit integer%' "
         "FROM commandbus.process WHERE process_id = $1",
         wrong.text);
     expect_value(
-        s.rig.sql, "t",
+        bus.conn, "t",
         "SELECT error_message LIKE '%''lines'' of purchase has 4 items, but may have at most 3' "
         "FROM commandbus.process WHERE process_id = $1",
         many.text);
@@ -158,11 +158,11 @@ Test(typed_state, a_full_list_and_a_state_of_the_wrong_shape_are_reported_by_the
     stage_close(&s);
 }
 
-static void complete(stage *s, cb_uuid id, const char *overrides)
+static void complete_by_hand(stage *s, cb_uuid id, const char *overrides)
 {
     cb_error e;
 
-    cr_assert(cb_process_complete(s->rig.db, id.text, "ann", "as agreed", overrides, &e), "%s",
+    cr_assert(cb_process_complete(bus.db, id.text, "ann", "as agreed", overrides, &e), "%s",
               e.message);
     stage_go(s);
 }
@@ -174,18 +174,19 @@ Test(typed_state, an_operator_sets_a_member_of_a_nested_struct_and_what_is_missp
     cb_uuid id = stage_start(&s, "Buy", "{\"lines\": [{}, {}, {}], \"ship_to\": {\"zip\": \"1\"}}");
 
     stage_go(&s);
-    complete(&s, id, "{\"ship_to\": {\"ctiy\": \"Jena\"}}");
-    expect_value(s.rig.sql, "t",
+    complete_by_hand(&s, id, "{\"ship_to\": {\"ctiy\": \"Jena\"}}");
+    expect_value(bus.conn, "t",
                  "SELECT error_message LIKE '%ship_to has no field ''ctiy''%' "
                  "FROM commandbus.process WHERE process_id = $1",
                  id.text);
-    complete(&s, id, "{\"lines\": [{\"artcle\": \"B\"}]}");
-    expect_value(s.rig.sql, "WAITING_FOR_TSQ",
+    complete_by_hand(&s, id, "{\"lines\": [{\"artcle\": \"B\"}]}");
+    expect_value(bus.conn, "WAITING_FOR_TSQ",
                  "SELECT status FROM commandbus.process WHERE process_id = $1", id.text);
-    complete(&s, id, "{\"ship_to\": {\"city\": \"Jena\"}, \"lines\": [{\"article\": \"B\"}]}");
+    complete_by_hand(&s, id,
+                     "{\"ship_to\": {\"city\": \"Jena\"}, \"lines\": [{\"article\": \"B\"}]}");
 
     expect_status(&s, "COMPLETED", id);
-    expect_value(s.rig.sql,
+    expect_value(bus.conn,
                  "{\"zip\": \"1\", \"city\": \"Jena\", \"since\": \"2026-02-01\"}/"
                  "[{\"amount\": 0, \"article\": \"B\"}]",
                  "SELECT (state -> 'ship_to')::text || '/' || (state -> 'lines')::text "

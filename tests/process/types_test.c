@@ -1,13 +1,6 @@
 /* Process types: what is wrong with one is found when a program starts, not when a process runs. */
 #include "tale.h"
 
-static cb_flow nothing(cb_process *p, void *state)
-{
-    (void)p;
-    (void)state;
-    return CB_DONE;
-}
-
 static bool take_nothing(void *state, json_object *payload)
 {
     (void)state;
@@ -29,7 +22,7 @@ static const char *said(const cb_process_type *const *types, size_t n)
     return e.message;
 }
 
-static void expect_refused(const char *why, cb_process_type type)
+static void expect_type_refused(const char *why, cb_process_type type)
 {
     const cb_process_type *one = &type;
     const char *found = said(&one, 1);
@@ -39,8 +32,8 @@ static void expect_refused(const char *why, cb_process_type type)
 
 Test(types, a_type_lacks_nothing) /* STP.1 */
 {
-    cb_process_type nameless = tale_type(NULL, nothing, .version = 0),
-                    homeless = tale_type("T", nothing, .version = 0), stateless = homeless,
+    cb_process_type nameless = tale_type(NULL, stage_nothing, .version = 0),
+                    homeless = tale_type("T", stage_nothing, .version = 0), stateless = homeless,
                     idle = homeless;
     char longest[102];
 
@@ -50,15 +43,20 @@ Test(types, a_type_lacks_nothing) /* STP.1 */
     memset(longest, 'n', 101);
     longest[101] = 0;
 
-    expect_refused("invalid name", nameless);
-    expect_refused("invalid name", (cb_process_type)tale_type("", nothing, .version = 0));
-    expect_refused("invalid name", (cb_process_type)tale_type("1st", nothing, .version = 0));
-    expect_refused("invalid name", (cb_process_type)tale_type("a b", nothing, .version = 0));
-    expect_refused("invalid name", (cb_process_type)tale_type(longest, nothing, .version = 0));
-    expect_refused("'T' lacks its domain", homeless);
-    expect_refused("'T' lacks its state", stateless);
-    expect_refused("'T' lacks its execute", idle);
-    expect_refused("version -1", (cb_process_type)tale_type("T", nothing, .version = -1));
+    expect_type_refused("invalid name", nameless);
+    expect_type_refused("invalid name",
+                        (cb_process_type)tale_type("", stage_nothing, .version = 0));
+    expect_type_refused("invalid name",
+                        (cb_process_type)tale_type("1st", stage_nothing, .version = 0));
+    expect_type_refused("invalid name",
+                        (cb_process_type)tale_type("a b", stage_nothing, .version = 0));
+    expect_type_refused("invalid name",
+                        (cb_process_type)tale_type(longest, stage_nothing, .version = 0));
+    expect_type_refused("'T' lacks its domain", homeless);
+    expect_type_refused("'T' lacks its state", stateless);
+    expect_type_refused("'T' lacks its execute", idle);
+    expect_type_refused("version -1",
+                        (cb_process_type)tale_type("T", stage_nothing, .version = -1));
     const cb_process_type *none = NULL;
     cr_expect(strstr(said(&none, 1), "invalid name"));
 }
@@ -69,12 +67,12 @@ Test(types, a_table_of_fields_is_checked) /* STP.1 */
         { .name = "count", .type = CB_INT, .offset = offsetof(tale, count), .size = 4 }
     };
     static const cb_fields fields = { "tale", sizeof(tale), wrong, 1 };
-    cb_process_type type = tale_type("T", nothing, .version = 0);
+    cb_process_type type = tale_type("T", stage_nothing, .version = 0);
 
     type.state = &fields;
 
-    expect_refused("checking the state of process type 'T'", type);
-    expect_refused("count", type);
+    expect_type_refused("checking the state of process type 'T'", type);
+    expect_type_refused("count", type);
 }
 
 Test(types, a_table_of_responses_is_checked) /* STP.1 */
@@ -83,15 +81,17 @@ Test(types, a_table_of_responses_is_checked) /* STP.1 */
     static const cb_response nameless[] = { { "L1", take_nothing }, { "", take_nothing } };
     static const cb_response idle[] = { { "L1", NULL } };
 
-    expect_refused("has response 'L1' twice",
-                   (cb_process_type)tale_type("T", nothing, .responses = twice, .n_responses = 2));
-    expect_refused(
+    expect_type_refused(
+        "has response 'L1' twice",
+        (cb_process_type)tale_type("T", stage_nothing, .responses = twice, .n_responses = 2));
+    expect_type_refused(
         "response 2 of process type 'T' lacks a name",
-        (cb_process_type)tale_type("T", nothing, .responses = nameless, .n_responses = 2));
-    expect_refused("response 1 of process type 'T' lacks a function",
-                   (cb_process_type)tale_type("T", nothing, .responses = idle, .n_responses = 1));
-    expect_refused("lacks its responses",
-                   (cb_process_type)tale_type("T", nothing, .n_responses = 1));
+        (cb_process_type)tale_type("T", stage_nothing, .responses = nameless, .n_responses = 2));
+    expect_type_refused(
+        "response 1 of process type 'T' lacks a function",
+        (cb_process_type)tale_type("T", stage_nothing, .responses = idle, .n_responses = 1));
+    expect_type_refused("lacks its responses",
+                        (cb_process_type)tale_type("T", stage_nothing, .n_responses = 1));
 }
 
 /* STP.25 */
@@ -101,20 +101,20 @@ Test(types, a_table_of_payloads_is_checked_and_registered_with_the_responses)
     static const cb_response_payload strange[] = { { "L3", &tale_fields, NULL } };
     static const cb_response_payload lacking[] = { { "L1", &tale_fields, "count nothing" } };
     static const cb_response_payload good[] = { { "L1", &tale_fields, "count" } };
-    const cb_process_type type = tale_type("T", nothing, .responses = responses, .n_responses = 2,
-                                           .payloads = good, .n_payloads = 1);
+    const cb_process_type type = tale_type("T", stage_nothing, .responses = responses,
+                                           .n_responses = 2, .payloads = good, .n_payloads = 1);
     const cb_process_type *one = &type;
     OWNED(cb_process_types) all = NULL;
     cb_error e;
 
-    expect_refused("payload 1 of process type 'T' lacks its response",
-                   (cb_process_type)tale_type("T", nothing, .responses = responses,
-                                              .n_responses = 2, .payloads = strange,
-                                              .n_payloads = 1));
-    expect_refused("response 'L1' of process type 'T' needs a field that it does not have",
-                   (cb_process_type)tale_type("T", nothing, .responses = responses,
-                                              .n_responses = 2, .payloads = lacking,
-                                              .n_payloads = 1));
+    expect_type_refused("payload 1 of process type 'T' lacks its response",
+                        (cb_process_type)tale_type("T", stage_nothing, .responses = responses,
+                                                   .n_responses = 2, .payloads = strange,
+                                                   .n_payloads = 1));
+    expect_type_refused("response 'L1' of process type 'T' needs a field that it does not have",
+                        (cb_process_type)tale_type("T", stage_nothing, .responses = responses,
+                                                   .n_responses = 2, .payloads = lacking,
+                                                   .n_payloads = 1));
 
     cr_assert(cb_process_types_open(&one, 1, NULL, 0, NULL, 0, &all, &e), "%s", e.message);
     const char *said = cb_process_types_kinds(all)[0].responses;
@@ -125,8 +125,8 @@ Test(types, a_table_of_payloads_is_checked_and_registered_with_the_responses)
 
 Test(types, each_stands_once_and_is_registered_with_its_version) /* STP.1 */
 {
-    static const cb_process_type a = tale_type("A", nothing, .version = 0),
-                                 b = tale_type("B-2.x_", nothing, .version = 7,
+    static const cb_process_type a = tale_type("A", stage_nothing, .version = 0),
+                                 b = tale_type("B-2.x_", stage_nothing, .version = 7,
                                                .reply_queue = "b__replies");
     const cb_process_type *both[] = { &a, &b }, *twice[] = { &a, &b, &a };
     static const cb_type_setting settings[] = { { .process_type = "A",
@@ -154,7 +154,7 @@ static bool never(const void *state)
     return false;
 }
 
-static cb_flow waits(cb_process *p, void *state)
+static cb_flow wait_forever(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_wait(p, "go", never));
@@ -164,9 +164,9 @@ static cb_flow waits(cb_process *p, void *state)
 /* S0's global default-wait-timeout. */
 Test(types, without_a_wait_timeout_have_that_of_all_types)
 {
-    static const cb_process_type a = tale_type("A", waits, .version = 1),
-                                 b = tale_type("B", waits, .wait_timeout_ms = 7000),
-                                 c = tale_type("C", waits, .wait_timeout_ms = 7000);
+    static const cb_process_type a = tale_type("A", wait_forever, .version = 1),
+                                 b = tale_type("B", wait_forever, .wait_timeout_ms = 7000),
+                                 c = tale_type("C", wait_forever, .wait_timeout_ms = 7000);
     const cb_process_type *all[] = { &a, &b, &c };
     static const cb_type_setting settings[] = {
         { .process_type = "C", .wait_timeout_ms = 9000 },
@@ -185,7 +185,7 @@ Test(types, without_a_wait_timeout_have_that_of_all_types)
     stage_go(&s);
 
     expect_value(
-        s.rig.sql, "A 00:00:05, B 00:00:07, C 00:00:09",
+        bus.conn, "A 00:00:05, B 00:00:07, C 00:00:09",
         "SELECT string_agg(concat_ws(' ', process_type, next_wait_timeout_at - updated_at), "
         "', ' ORDER BY process_type) FROM commandbus.process");
     stage_close(&s);

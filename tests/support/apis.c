@@ -28,7 +28,7 @@ void apis_close(void)
     }
 }
 
-static cb_handler_fn *handler(const char *type)
+static cb_handler_fn *api_handler(const char *type)
 {
     for (size_t s = 0; s < CB_COUNT(sets); s++) {
         const cb_module *m = cb_set_module(sets[s]);
@@ -62,7 +62,7 @@ api_run api_do(const cb_command *command, const cb_host *host, void *arg)
 
     if (!cb_context_open(command, host, arg, &ctx, &e))
         return run;
-    cb_context_run(ctx, handler(command->command_type), 0, &out);
+    cb_context_run(ctx, api_handler(command->command_type), 0, &out);
     snprintf(run.outcome, sizeof run.outcome, "%s%s%s", cb_outcome_name(out.outcome),
              out.error_code ? " " : "", out.error_code ? out.error_code : "");
     snprintf(run.result, sizeof run.result, "%s", out.result ? out.result : "");

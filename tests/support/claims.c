@@ -4,24 +4,6 @@
 #include <stdio.h>
 #include <time.h>
 
-rig rig_open(void)
-{
-    rig r = { .conninfo = test_bus_create() };
-
-    r.db = test_bus_open(r.conninfo);
-    r.sql = test_pq_open(r.conninfo);
-    test_await(r.sql,
-               "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1 second'");
-    return r;
-}
-
-void rig_close(rig *r)
-{
-    cb_db_free(r->db);
-    PQfinish(r->sql);
-    test_database_drop(r->conninfo);
-}
-
 cb_db *test_bus_open_impatient(const char *conninfo)
 {
     char *impatient = NULL;
@@ -60,6 +42,15 @@ cb_uuid test_send_with(cb_db *db, const cb_send *command)
     return id;
 }
 
+void test_fleet_limit(int limit, size_t commands)
+{
+    cb_error e = { 0 };
+
+    cr_assert(cb_fleet_limit_set(bus.db, "fx", limit, &e), "%s", e.message);
+    if (commands)
+        test_send(bus.db, commands, NULL);
+}
+
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds)
 {
     OWNED(cb_receiver) receiver = NULL;
@@ -70,6 +61,13 @@ cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seco
     cr_assert(cb_receiver_open("fx", &options, &receiver, &e), "%s", e.message);
     cr_assert(cb_receive(db, receiver, quantity, &claim, &e), "%s", e.message);
     return claim;
+}
+
+size_t test_claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds)
+{
+    OWNED(cb_claim) claim = test_claim(db, worker, quantity, vt_seconds);
+
+    return cb_claim_count(claim);
 }
 
 static void pause_between_looks(void)
@@ -167,24 +165,4 @@ cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, do
 
     cr_assert(cb_lease_extend(db, worker, &lease, 1, vt_seconds, &e), "%s", e.message);
     return lease.state;
-}
-
-double test_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-void test_await(PGconn *conn, const char *sql)
-{
-    for (double end = test_clock() + patience_seconds; test_clock() < end; pause_between_looks()) {
-        char *value = test_value(conn, sql, NULL);
-        bool is_true = strcmp(value, "t") == 0;
-        free(value);
-        if (is_true)
-            return;
-    }
-    cr_assert_fail("waited in vain for %s", sql);
 }

@@ -3,29 +3,9 @@
 #ifndef TEST_SUPPORT_CLAIMS_H
 #define TEST_SUPPORT_CLAIMS_H
 
-#include <commandbus/internal.h>
-#include <criterion/criterion.h>
-#include <libpq-fe.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "bus.h"
 #include "database.h"
+#include "expect.h"
 #include "wait.h"
-
-/* A bus of the test's own, a worker's connection and an observer's.
- *
- * A server that has just started gives leases that expired nobody else for one visibility timeout of
- * who asks. A rig waits until it has run for a second: claims that are to find expired leases ask for
- * a second at most. */
-typedef struct {
-    char *conninfo;
-    cb_db *db;
-    PGconn *sql;
-} rig;
-
-rig rig_open(void);
-void rig_close(rig *r);
 
 /* A connection on which waiting for a lock is an error after half a second. */
 cb_db *test_bus_open_impatient(const char *conninfo);
@@ -38,8 +18,14 @@ void test_send(cb_db *db, size_t n, cb_uuid *ids);
 #define test_send_one(db, ...) test_send_with((db), &(cb_send){ __VA_ARGS__ })
 cb_uuid test_send_with(cb_db *db, const cb_send *command);
 
+/* Limits domain fx of the fixture (0: not), and sends so many commands to it. */
+void test_fleet_limit(int limit, size_t commands);
+
 /* Claims from domain fx. The caller frees it. */
 cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seconds);
+
+/* The same, and how many it got. */
+size_t test_claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
 /* Claims every few milliseconds until something comes, expired leases too; fails when nothing does. */
 cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double vt_seconds);
@@ -59,42 +45,5 @@ size_t test_run_all(cb_db *db, const char *worker, int quantity);
 /* The lease that goes with a claimed command. */
 cb_lease test_lease(const cb_command *command);
 cb_lease_state test_extend_one(cb_db *db, const char *worker, cb_lease lease, double vt_seconds);
-
-/* Seconds of a clock that only goes forward. */
-double test_clock(void);
-
-/* Waits until the query gives 't'; fails when its patience (wait.h) is over. */
-void test_await(PGconn *conn, const char *sql);
-
-/* The value of a query: expect_value(sql, "COMPLETED", "SELECT status …", parameters…). */
-#define expect_value(conn, expected, ...)                                                   \
-    do {                                                                                    \
-        char *found_ = test_value((conn), __VA_ARGS__, NULL);                               \
-        cr_expect_str_eq(found_, (expected), "expected '%s', found '%s' by %s", (expected), \
-                         found_, #__VA_ARGS__);                                             \
-        free(found_);                                                                       \
-    } while (0)
-
-/* The events of a command's audit trail, in order, one space between them. */
-#define expect_trail(conn, expected, id)                                                     \
-    expect_value(conn, expected,                                                             \
-                 "SELECT string_agg(event_type, ' ' ORDER BY at, id) FROM commandbus.audit " \
-                 "WHERE command_id = $1",                                                    \
-                 (id).text)
-
-/* Where messages that name a command are: how many in the queue of fx, its archive, the replies. */
-#define expect_messages(conn, expected, id)                                                      \
-    expect_value(                                                                                \
-        conn, expected,                                                                          \
-        "SELECT (SELECT count(*) FROM pgmq.q_fx__commands WHERE message ->> 'command_id' = $1) " \
-        "|| ' queued, ' || "                                                                     \
-        "(SELECT count(*) FROM pgmq.a_fx__commands WHERE message ->> 'command_id' = $1) "        \
-        "|| ' archived, ' || "                                                                   \
-        "(SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1) "   \
-        "|| ' replied'",                                                                         \
-        (id).text)
-
-#define expect_verdict(expected, found) \
-    cr_expect_str_eq(cb_verdict_name(found), cb_verdict_name(expected))
 
 #endif

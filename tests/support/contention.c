@@ -184,26 +184,26 @@ static void *compete(void *arg)
     return NULL;
 }
 
-static void drain(rig *r, contest *c)
+static void drain(contest *c)
 {
-    test_exec(r->sql, "UPDATE commandbus.domain SET fleet_limit = 0");
-    while (test_number(r->sql, "SELECT count(*) FROM pgmq.q_fx__commands", NULL) > 0)
-        c->settled[CB_SUCCESS] += (long)test_run_all(r->db, "drain", 1000);
+    test_exec(bus.conn, "UPDATE commandbus.domain SET fleet_limit = 0");
+    while (test_number(bus.conn, "SELECT count(*) FROM pgmq.q_fx__commands", NULL) > 0)
+        c->settled[CB_SUCCESS] += (long)test_run_all(bus.db, "drain", 1000);
 }
 
 /* Rows, audit and replies agree with what the settlers were told, command by command. */
-static void expect_each_ended_once(rig *r, contest *c)
+static void expect_each_ended_once(contest *c)
 {
     char expected[160];
 
     snprintf(expected, sizeof expected, "COMPLETED %ld, FAILED %ld, IN_TROUBLESHOOTING_QUEUE %ld",
              c->settled[CB_SUCCESS], c->settled[CB_BUSINESS_RULE], c->settled[CB_PERMANENT]);
     expect_value(
-        r->sql, expected,
+        bus.conn, expected,
         "SELECT string_agg(s || ' ' || n, ', ' ORDER BY s) FROM (SELECT status::text s, count(*) n "
         "FROM commandbus.command_metadata GROUP BY 1) x");
     expect_value(
-        r->sql, "0",
+        bus.conn, "0",
         "SELECT count(*) FROM commandbus.command_metadata c "
         "LEFT JOIN (SELECT command_id, count(*) n FROM commandbus.audit "
         "  WHERE event_type IN ('COMPLETED', 'BUSINESS_RULE_FAILED', 'MOVED_TO_TSQ') GROUP BY 1) a "
@@ -214,10 +214,10 @@ static void expect_each_ended_once(rig *r, contest *c)
         "WHERE a.n IS DISTINCT FROM 1 OR p.n IS DISTINCT FROM 1 "
         "   OR p.final <> (c.status <> 'IN_TROUBLESHOOTING_QUEUE')");
     expect_value(
-        r->sql, "0 poisoned",
+        bus.conn, "0 poisoned",
         "SELECT count(*) || ' poisoned' FROM commandbus.audit WHERE event_type = 'POISON_ARCHIVED'");
     expect_value(
-        r->sql, "0 deadlocks",
+        bus.conn, "0 deadlocks",
         "SELECT deadlocks || ' deadlocks' FROM pg_stat_database WHERE datname = current_database()");
     /* A contest in which nobody met anybody proves nothing. */
     cr_expect_gt(c->verdicts[CB_BUSY], 0);
@@ -229,16 +229,16 @@ static void expect_each_ended_once(rig *r, contest *c)
 
 void test_contention(double seconds, int fleet_limit)
 {
-    rig r = rig_open();
     contest *c = calloc(1, sizeof *c);
     contestant all[THREADS];
     pthread_t threads[THREADS];
     char limit[16];
 
-    c->conninfo = r.conninfo;
+    bus_open();
+    c->conninfo = bus.conninfo;
     pthread_mutex_init(&c->lock, NULL);
     snprintf(limit, sizeof limit, "%d", fleet_limit);
-    free(test_value(r.sql, "UPDATE commandbus.domain SET fleet_limit = $1::integer RETURNING 1",
+    free(test_value(bus.conn, "UPDATE commandbus.domain SET fleet_limit = $1::integer RETURNING 1",
                     limit, NULL));
     c->end = test_clock() + seconds;
     for (int i = 0; i < THREADS; i++) {
@@ -253,17 +253,17 @@ void test_contention(double seconds, int fleet_limit)
         cr_expect_eq(all[i].error.code, CB_OK, "thread %d: %s %s", i, all[i].error.sqlstate,
                      all[i].error.message);
     /* A fence that has its outcome holds no place any more. */
-    expect_value(r.sql, "0 places lost",
+    expect_value(bus.conn, "0 places lost",
                  "SELECT count(*) || ' places lost' FROM commandbus.fleet_lease f "
                  "JOIN commandbus.command_metadata c USING (command_id, lease_no) "
                  "WHERE c.status <> 'IN_PROGRESS'");
-    drain(&r, c);
-    expect_each_ended_once(&r, c);
+    drain(c);
+    expect_each_ended_once(c);
     fprintf(stderr,
             "claimed %ld, again %ld, extended %ld; SETTLED %ld, ALREADY %ld, BUSY %ld, STALE %ld\n",
             c->claimed, c->expired, c->extended, c->verdicts[0], c->verdicts[1], c->verdicts[2],
             c->verdicts[3]);
     pthread_mutex_destroy(&c->lock);
     free(c);
-    rig_close(&r);
+    bus_close();
 }

@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-rig here;
-
 enum {
     MOST_WORKERS = 8,
     MOST_SETS = 8,
@@ -32,9 +30,21 @@ static struct {
     size_t n;
 } told = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
+cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    (void)ctx, (void)command, (void)result;
+    return CB_SUCCESS;
+}
+
+cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
+{
+    gate_pass();
+    return succeed(ctx, command, result);
+}
+
 void embed_open(void)
 {
-    here = rig_open();
+    bus_open();
 }
 
 void embed_close(void)
@@ -44,7 +54,7 @@ void embed_close(void)
         cb_worker_free(workers[i]);
     for (size_t i = 0; i < n_sets; i++)
         free(sets[i].handlers);
-    rig_close(&here);
+    bus_close();
 }
 
 static void remember(const cb_event *event, void *arg)
@@ -144,7 +154,7 @@ cb_worker *embed_worker_with(const embed_options *options)
         o.n_domains = options->n_more + 1;
     }
     if (!o.url)
-        o.url = here.conninfo;
+        o.url = bus.conninfo;
     if (!o.on_event)
         o.on_event = remember;
     cr_assert(cb_worker_open(&o, &workers[n_workers], &e), "%s", e.message);
@@ -166,4 +176,15 @@ void embed_free(cb_worker *w)
             workers[i] = NULL;
     }
     cb_worker_free(w);
+}
+
+bool embed_shows(cb_worker *w, const char *text)
+{
+    char *metrics = NULL;
+    cb_error e = { 0 };
+
+    cr_assert(cb_worker_metrics(w, &metrics, &e), "%s", e.message);
+    bool found = strstr(metrics, text) != NULL;
+    free(metrics);
+    return found;
 }

@@ -3,11 +3,11 @@
  *     TestSuite(claim, .init = embed_open, .fini = embed_close);
  *
  *     cb_worker *w = embed_start(HANDLERS({ "Test", book }), .domain.concurrent_messages = 2);
- *     cb_uuid id = test_send_one(here.db);
+ *     cb_uuid id = test_send_one(bus.db);
  *     await_value("COMPLETED", "SELECT status FROM commandbus.command_metadata");
  *
  * A server that has just started hands on no lease that expired for one visibility timeout: see
- * claims.h. */
+ * fixture.h. */
 #ifndef TEST_SUPPORT_EMBED_H
 #define TEST_SUPPORT_EMBED_H
 
@@ -18,9 +18,7 @@
 #include "claims.h"
 #include "gate.h"
 
-/* The test's database: a connection for sending and one for looking. */
-extern rig here;
-
+/* Opens the fixture (fixture.h), whose bus the workers serve. */
 void embed_open(void);
 /* Opens the gate, frees every worker, drops the database. */
 void embed_close(void);
@@ -62,12 +60,18 @@ void embed_free(cb_worker *w);
 /* A set of these handlers, which lives until embed_close. */
 const cb_module *embed_set(const char *name, const cb_handler *handlers, size_t n);
 
+/* Handlers: one that succeeds at once, and one that passes the gate first. */
+cb_handler_fn succeed, wait_at_gate;
+
 /* ---- what the workers told ---- */
 
 /* How many events of that name there were so far. */
 size_t embed_told(const char *name);
 /* The error code of the last event of that name, "" for none. Static storage. */
 const char *embed_told_code(const char *name);
+
+/* Whether its metrics have this text. */
+bool embed_shows(cb_worker *w, const char *text);
 
 /* ---- waiting ---- */
 
@@ -81,35 +85,19 @@ const char *embed_told_code(const char *name);
 #define await_value(expected, ...)                                                        \
     do {                                                                                  \
         double end_ = test_clock() + patience_seconds;                                    \
-        char *found_ = test_value(here.sql, __VA_ARGS__, NULL);                           \
+        char *found_ = test_value(bus.conn, __VA_ARGS__, NULL);                           \
         while (strcmp(found_, (expected)) != 0) {                                         \
             cr_assert_lt(test_clock(), end_, "waited in vain for '%s', found '%s' by %s", \
                          (expected), found_, #__VA_ARGS__);                               \
             free(found_);                                                                 \
             poll(NULL, 0, 3);                                                             \
-            found_ = test_value(here.sql, __VA_ARGS__, NULL);                             \
+            found_ = test_value(bus.conn, __VA_ARGS__, NULL);                             \
         }                                                                                 \
         free(found_);                                                                     \
     } while (0)
 
-#define await_status(id, expected)                                                                \
+#define await_status(expected, id)                                                                \
     await_value(expected, "SELECT status FROM commandbus.command_metadata WHERE command_id = $1", \
                 (id).text)
-
-/* Columns of a command's row, as the expression says, once: expect_row(id, "COMPLETED 1", "status, attempts"). */
-#define expect_row(id, expected, columns)                                    \
-    expect_value(here.sql, expected,                                         \
-                 "SELECT concat_ws(' ', " columns                            \
-                 ") FROM commandbus.command_metadata WHERE command_id = $1", \
-                 (id).text)
-
-/* Parts of the last reply to a command: expect_reply(id, "FAILED false", "'outcome', 'final'"). */
-#define expect_reply(id, expected, keys)                                              \
-    expect_value(here.sql, expected,                                                  \
-                 "SELECT (SELECT string_agg(message ->> key, ' ' ORDER BY n) "        \
-                 "FROM unnest(ARRAY[" keys "]) WITH ORDINALITY k(key, n)) "           \
-                 "FROM pgmq.q_payments__replies WHERE message ->> 'command_id' = $1 " \
-                 "ORDER BY msg_id DESC LIMIT 1",                                      \
-                 (id).text)
 
 #endif

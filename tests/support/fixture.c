@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "database.h"
+#include "wait.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@ bus_fixture bus;
 
 static void open_connections(char *conninfo)
 {
+    cr_assert_null(bus.conninfo, "this test has opened a bus already");
     bus.conninfo = conninfo;
     bus.conn = test_pq_open(conninfo);
     bus.db = test_bus_open(conninfo);
@@ -19,6 +21,8 @@ static void open_connections(char *conninfo)
 void bus_open(void)
 {
     open_connections(test_bus_create());
+    wait_until(bus.conn,
+               "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '1 second'");
 }
 
 void bus_open_empty(void)

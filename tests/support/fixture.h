@@ -1,4 +1,5 @@
-/* What most tests of the bus start from: a database of their own and two connections to it.
+/* The bus of a test: a database of its own and two connections to it. Whatever else a test opens (a
+ * stage, a worker of embed.h, a booking) opens this too, so that it is `bus` in every test.
  *
  *     TestSuite(send, .init = bus_open, .fini = bus_close);
  */
@@ -15,7 +16,11 @@ typedef struct {
 
 extern bus_fixture bus;
 
-/* With the domains fx, risk and payments. */
+/* With the domains fx, risk and payments.
+ *
+ * A server that has just started hands on no lease that expired for one visibility timeout of who
+ * asks. This waits until it has run for a second: claims that are to find expired leases ask for a
+ * second at most. */
 void bus_open(void);
 /* A database in which nobody has migrated. */
 void bus_open_empty(void);

@@ -48,7 +48,7 @@ void gate_pass(void)
     pthread_mutex_unlock(&gate.mutex);
 }
 
-static size_t look(const size_t *count, const size_t *less)
+static size_t gate_look(const size_t *count, const size_t *less)
 {
     pthread_mutex_lock(&gate.mutex);
     size_t n = *count - (less ? *less : 0);
@@ -58,20 +58,20 @@ static size_t look(const size_t *count, const size_t *less)
 
 size_t gate_entered(void)
 {
-    return look(&gate.entered, NULL);
+    return gate_look(&gate.entered, NULL);
 }
 
 size_t gate_left(void)
 {
-    return look(&gate.left, NULL);
+    return gate_look(&gate.left, NULL);
 }
 
 size_t gate_waiting(void)
 {
-    return look(&gate.entered, &gate.left);
+    return gate_look(&gate.entered, &gate.left);
 }
 
 size_t gate_most(void)
 {
-    return look(&gate.most, NULL);
+    return gate_look(&gate.most, NULL);
 }

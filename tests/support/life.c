@@ -58,10 +58,11 @@ char *life_column(const cb_uuid *id, const char *column)
     return test_value(bus.conn, sql, id->text, NULL);
 }
 
-char *life_events(const cb_uuid *id)
+cb_purge_counts life_purge(cb_purge_options options)
 {
-    return test_value(bus.conn,
-                      "SELECT string_agg(event_type, ' ' ORDER BY at, id) FROM commandbus.audit "
-                      "WHERE command_id = $1::uuid",
-                      id->text, NULL);
+    cb_purge_counts counts;
+    cb_error e = { 0 };
+
+    expect_ok(cb_purge(bus.db, &options, &counts, &e), e);
+    return counts;
 }

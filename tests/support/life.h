@@ -4,7 +4,6 @@
 #define TEST_SUPPORT_LIFE_H
 
 #include "expect.h"
-#include "fixture.h"
 
 /* Sends a BookFx. `arguments` are further ones of commandbus.send, such as "max_attempts => 1". */
 cb_uuid life_send(const char *arguments);
@@ -21,24 +20,10 @@ cb_uuid life_run(const char *arguments, const char *outcome);
 /* The same with a PERMANENT: now it is in the troubleshooting queue. */
 cb_uuid life_into_tsq(const char *arguments);
 
+/* What was removed. */
+cb_purge_counts life_purge(cb_purge_options options);
+
 /* A column of the command's row as text, "" for NULL; the caller frees it. */
 char *life_column(const cb_uuid *id, const char *column);
-
-/* The command's audit events in order, separated by a space; the caller frees it. */
-char *life_events(const cb_uuid *id);
-
-#define expect_column(id, column, expected)                                                   \
-    do {                                                                                      \
-        char *is_ = life_column((id), (column));                                              \
-        cr_assert_str_eq(is_, (expected), "%s is '%s', not '%s'", (column), is_, (expected)); \
-        free(is_);                                                                            \
-    } while (0)
-
-#define expect_events(id, expected)                                   \
-    do {                                                              \
-        char *were_ = life_events(id);                                \
-        cr_assert_str_eq(were_, (expected), "events were %s", were_); \
-        free(were_);                                                  \
-    } while (0)
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "claims.h"
-#include "fleet.h"
 #include "wait.h"
 
 enum {
@@ -64,7 +63,7 @@ typedef struct {
     cb_error error;
 } member;
 
-static unsigned roll(member *m, unsigned sides)
+static unsigned member_rolls(member *m, unsigned sides)
 {
     return (unsigned)rand_r(&m->seed) % sides;
 }
@@ -156,13 +155,13 @@ static bool is_passing(member *m)
     return passing;
 }
 
-static bool claim_some(member *m, cb_db *db, cb_receiver *receiver, handler like, bool loses)
+static bool member_claims(member *m, cb_db *db, cb_receiver *receiver, handler like, bool loses)
 {
     OWNED(cb_claim) claim = NULL;
     int first = m->f->in_force;
     double asked_at = test_clock();
 
-    if (!cb_receive(db, receiver, 1 + (int)roll(m, 3), &claim, &m->error))
+    if (!cb_receive(db, receiver, 1 + (int)member_rolls(m, 3), &claim, &m->error))
         return is_passing(m);
     if (loses) {
         m->f->lost += (long)cb_claim_count(claim);
@@ -196,17 +195,17 @@ static bool claimer_works(member *m, cb_db *db)
         return false;
 
     while (fine && !m->f->stop) {
-        unsigned what = m->f->drain ? 1000 : roll(m, 1000);
+        unsigned what = m->f->drain ? 1000 : member_rolls(m, 1000);
         handler running = { .state = RUNS, .claimer = m->number };
         if (what < 15) {
-            fine = claim_some(m, db, silent, (handler){ .state = SILENT }, false);
+            fine = member_claims(m, db, silent, (handler){ .state = SILENT }, false);
         } else if (what < 60) {
-            fine = claim_some(m, db, own, running, true) && release_unknown(m, db, name);
+            fine = member_claims(m, db, own, running, true) && release_unknown(m, db, name);
         } else {
-            fine = claim_some(m, db, own, running, false);
+            fine = member_claims(m, db, own, running, false);
         }
         /* What another held just then was not released. */
-        if (fine && (what < 60 || roll(m, 50) == 0))
+        if (fine && (what < 60 || member_rolls(m, 50) == 0))
             fine = release_unknown(m, db, name);
     }
     return fine && release_unknown(m, db, name);
@@ -220,7 +219,7 @@ static size_t take_some(member *m, size_t *at, cb_settlement *items)
 
     pthread_mutex_lock(&f->lock);
     for (size_t look = 0; look < ROSTER && n < HANDFUL; look++) {
-        size_t i = roll(m, ROSTER);
+        size_t i = member_rolls(m, ROSTER);
         handler *h = &f->roster[i];
         if (h->state != RUNS && h->state != TIMED_OUT)
             continue;
@@ -228,11 +227,11 @@ static size_t take_some(member *m, size_t *at, cb_settlement *items)
         *item = (cb_settlement){ .domain = "fx",
                                  .command_id = h->id,
                                  .lease_no = h->lease_no,
-                                 .outcome = f->drain || roll(m, 20) == 0 ? CB_SUCCESS
-                                            : roll(m, 3)                 ? CB_TRANSIENT
-                                                                         : CB_INTERRUPTED,
+                                 .outcome = f->drain || member_rolls(m, 20) == 0 ? CB_SUCCESS
+                                            : member_rolls(m, 3)                 ? CB_TRANSIENT
+                                                                                 : CB_INTERRUPTED,
                                  .error_code = "HANDLER_TIMEOUT" };
-        item->still_running = h->state == RUNS && !f->drain && roll(m, 4) == 0;
+        item->still_running = h->state == RUNS && !f->drain && member_rolls(m, 4) == 0;
         if (item->still_running)
             item->outcome = CB_TRANSIENT;
         h->state = item->still_running ? TIMED_OUT : ENDING;
@@ -279,7 +278,7 @@ static bool renewer_works(member *m, cb_db *db)
         size_t n = 0;
         pthread_mutex_lock(&m->f->lock);
         for (size_t look = 0; look < ROSTER && n < HANDFUL; look++) {
-            const handler *h = &m->f->roster[roll(m, ROSTER)];
+            const handler *h = &m->f->roster[member_rolls(m, ROSTER)];
             if (h->state != NOBODY && h->state != SILENT)
                 leases[n++] =
                     (cb_lease){ .domain = "fx", .command_id = h->id, .lease_no = h->lease_no };
@@ -293,7 +292,7 @@ static bool renewer_works(member *m, cb_db *db)
     return true;
 }
 
-static void *work(void *arg)
+static void *member_works(void *arg)
 {
     member *m = arg;
     OWNED(cb_db) db = NULL;
@@ -309,7 +308,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void change_limit(rig *r, fleet *f, int limit)
+static void change_limit(fleet *f, int limit)
 {
     cb_error e = { 0 };
     int next = f->begun + 1;
@@ -317,7 +316,7 @@ static void change_limit(rig *r, fleet *f, int limit)
     cr_assert_lt(next, CHANGES);
     f->limits[next] = limit;
     f->begun = next;
-    while (!cb_fleet_limit_set(r->db, "fx", limit, &e))
+    while (!cb_fleet_limit_set(bus.db, "fx", limit, &e))
         cr_assert_eq(e.code, CB_AGAIN, "%s %s", e.sqlstate, e.message);
     f->in_force = next;
 }
@@ -329,7 +328,7 @@ static bool has_seen_everything(const fleet *f)
 }
 
 /* Limits come and go; after each, claims go on. Longer than said where little happens in that time. */
-static void change_limits(rig *r, fleet *f, double seconds)
+static void change_limits(fleet *f, double seconds)
 {
     static const int limits[] = { 5, 2, 9, 0, 3, 0, 6, 1, 4 };
     double end = test_clock() + seconds, last = end + patience_seconds;
@@ -337,36 +336,37 @@ static void change_limits(rig *r, fleet *f, double seconds)
     for (size_t round = 0; test_clock() < (has_seen_everything(f) ? end : last) && !f->stop;
          round++) {
         long before = f->claimed;
-        change_limit(r, f, limits[round % (sizeof limits / sizeof *limits)]);
+        change_limit(f, limits[round % (sizeof limits / sizeof *limits)]);
         double deadline = test_clock() + long_vt / 2; /* what is lost must not come back */
         while (f->claimed < before + 12 && test_clock() < deadline && !f->stop)
-            free(test_value(r->sql, "SELECT 1", NULL));
+            free(test_value(bus.conn, "SELECT 1", NULL));
         cr_expect_geq(f->claimed, before + 12, "claims stopped at limit %d", f->limits[f->begun]);
     }
 }
 
 void test_limit_stress(double seconds)
 {
-    rig r = limited_rig(4, COMMANDS);
     fleet *f = calloc(1, sizeof *f);
     member all[THREADS];
     pthread_t threads[THREADS];
 
-    f->conninfo = r.conninfo;
+    bus_open();
+    test_fleet_limit(4, COMMANDS);
+    f->conninfo = bus.conninfo;
     f->limits[0] = 4;
     pthread_mutex_init(&f->lock, NULL);
     for (int i = 0; i < THREADS; i++) {
         all[i] = (member){ .f = f, .number = i, .seed = (unsigned)i + 1 };
-        cr_assert_eq(pthread_create(&threads[i], NULL, work, &all[i]), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, member_works, &all[i]), 0);
     }
-    change_limits(&r, f, seconds);
+    change_limits(f, seconds);
 
-    change_limit(&r, f, 5);
+    change_limit(f, 5);
     f->drain = true;
     /* No longer than a lease: what is lost must not come back. (On a server that has just started what the silent held
      * comes back only one lease after the start.) */
     for (double end = test_clock() + long_vt; test_clock() < end && !f->stop;) {
-        if (test_number(r.sql,
+        if (test_number(bus.conn,
                         "SELECT count(*) FROM commandbus.command_metadata "
                         "WHERE status <> 'COMPLETED'",
                         NULL) == 0)
@@ -379,14 +379,14 @@ void test_limit_stress(double seconds)
     for (int i = 0; i < THREADS; i++)
         cr_expect_eq(all[i].error.code, CB_OK, "thread %d: %s %s", i, all[i].error.sqlstate,
                      all[i].error.message);
-    expect_value(r.sql, "400 COMPLETED",
+    expect_value(bus.conn, "400 COMPLETED",
                  "SELECT string_agg(n || ' ' || status, ', ') FROM (SELECT status, count(*) n "
                  "FROM commandbus.command_metadata GROUP BY 1) c");
-    expect_value(r.sql, "0 places lost",
+    expect_value(bus.conn, "0 places lost",
                  "SELECT count(*) || ' places lost' FROM commandbus.fleet_lease "
                  "WHERE worker <> 'silent'");
     expect_value(
-        r.sql, "0 deadlocks",
+        bus.conn, "0 deadlocks",
         "SELECT deadlocks || ' deadlocks' FROM pg_stat_database WHERE datname = current_database()");
     cr_expect_eq(f->over, 0, "%ld of %ld claims over the limit", f->over, f->checked);
     cr_expect(has_seen_everything(f));
@@ -397,5 +397,5 @@ void test_limit_stress(double seconds)
             f->begun);
     pthread_mutex_destroy(&f->lock);
     free(f);
-    rig_close(&r);
+    bus_close();
 }

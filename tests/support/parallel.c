@@ -13,7 +13,7 @@ typedef struct {
     pthread_t thread;
 } runner;
 
-static void *run(void *arg)
+static void *runner_run(void *arg)
 {
     runner *r = arg;
 
@@ -30,7 +30,7 @@ void parallel_run(size_t n, void (*work)(size_t i, void *arg), void *arg)
     cr_assert(runners && pthread_barrier_init(&barrier, NULL, (unsigned)n) == 0);
     for (size_t i = 0; i < n; i++) {
         runners[i] = (runner){ .i = i, .work = work, .arg = arg, .barrier = &barrier };
-        cr_assert_eq(pthread_create(&runners[i].thread, NULL, run, &runners[i]), 0);
+        cr_assert_eq(pthread_create(&runners[i].thread, NULL, runner_run, &runners[i]), 0);
     }
     for (size_t i = 0; i < n; i++)
         pthread_join(runners[i].thread, NULL);

@@ -68,31 +68,3 @@ cb_verdict process_settle(const cb_uuid *id, int settle_no, const char *members)
     expect_ok(cb_process_settle(bus.db, "w", &one, 1, &e), e);
     return one.verdict;
 }
-
-char *process_column(const cb_uuid *id, const char *expression)
-{
-    char sql[2048];
-
-    snprintf(sql, sizeof sql, "SELECT %s FROM commandbus.process WHERE process_id = $1::uuid",
-             expression);
-    return test_value(bus.conn, sql, id->text, NULL);
-}
-
-char *process_records(const cb_uuid *id, const char *expression)
-{
-    char sql[2048];
-
-    snprintf(sql, sizeof sql,
-             "SELECT string_agg((%s)::text, '; ' ORDER BY ordinal) FROM commandbus.process_history "
-             "WHERE process_id = $1::uuid",
-             expression);
-    return test_value(bus.conn, sql, id->text, NULL);
-}
-
-char *process_events(const cb_uuid *id)
-{
-    return test_value(bus.conn,
-                      "SELECT string_agg(event, ' ' ORDER BY at, id) FROM commandbus.process_event "
-                      "WHERE process_id = $1::uuid",
-                      id->text, NULL);
-}

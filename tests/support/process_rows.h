@@ -7,7 +7,6 @@
 #include <commandbus/process_row.h>
 
 #include "expect.h"
-#include "fixture.h"
 
 /* A process of type Test, domain payments, EXECUTING under lease 1 of "w" for a minute. `sets` changes that,
  * as in UPDATE … SET, or is "". */
@@ -25,27 +24,5 @@ const char *process_item(const cb_uuid *id, int settle_no, const char *members);
 
 /* Settles that as "w" and gives the verdict. */
 cb_verdict process_settle(const cb_uuid *id, int settle_no, const char *members);
-
-/* An expression over the process's row, and over its history, as text. The caller frees it. */
-char *process_column(const cb_uuid *id, const char *expression);
-char *process_records(const cb_uuid *id, const char *expression);
-/* Its events in order, separated by a space. */
-char *process_events(const cb_uuid *id);
-
-#define expect_text_(expected, call)                                              \
-    do {                                                                          \
-        char *is_ = (call);                                                       \
-        cr_assert_str_eq(is_, (expected), "found '%s', not '%s'", is_, expected); \
-        free(is_);                                                                \
-    } while (0)
-#define expect_process(id, expression, expected) \
-    expect_text_(expected, process_column((id), (expression)))
-/* Of each record in order, separated by "; ". */
-#define expect_records(id, expression, expected) \
-    expect_text_(expected, process_records((id), (expression)))
-#define expect_process_events(id, expected) expect_text_(expected, process_events(id))
-
-#define expect_process_verdict(expected, found) \
-    cr_assert_str_eq(cb_verdict_name(found), cb_verdict_name(expected))
 
 #endif

@@ -123,7 +123,7 @@ static bool from_server(test_proxy *p, int client, int server, framing *f)
     return !ready;
 }
 
-static void serve(test_proxy *p, int client)
+static void proxy_serve(test_proxy *p, int client)
 {
     int server = connect_server(p);
     framing f = { .have = 0 };
@@ -146,7 +146,7 @@ static void serve(test_proxy *p, int client)
         close(server);
 }
 
-static void *run(void *arg)
+static void *proxy_run(void *arg)
 {
     test_proxy *p = arg;
 
@@ -158,7 +158,7 @@ static void *run(void *arg)
         int client = accept(p->listener, NULL, NULL);
         if (client < 0)
             continue;
-        serve(p, client);
+        proxy_serve(p, client);
         close(client);
     }
 }
@@ -186,7 +186,7 @@ test_proxy *test_proxy_start(const char *conninfo)
                           ntohs(address.sin_port)),
                  0);
     cr_assert_eq(pipe(p->stop), 0);
-    cr_assert_eq(pthread_create(&p->thread, NULL, run, p), 0);
+    cr_assert_eq(pthread_create(&p->thread, NULL, proxy_run, p), 0);
     return p;
 }
 

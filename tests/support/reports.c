@@ -1,5 +1,6 @@
 /* The reporting set as a worker would have it. */
 #include "reports.h"
+#include "handler.h"
 
 #include "expect.h"
 #include "fixture.h"
@@ -52,18 +53,6 @@ void reports_close(void)
     bus_close();
 }
 
-static cb_handler_fn *handler(const char *type)
-{
-    const cb_module *m = cb_set_module(set);
-
-    for (size_t i = 0; i < m->n_handlers; i++) {
-        if (strcmp(m->handlers[i].command_type, type) == 0)
-            return m->handlers[i].run;
-    }
-    cr_assert_fail("the reporting set has no %s", type);
-    return NULL;
-}
-
 static void keep_path(report_run *run)
 {
     const char *from = strstr(run->result, "\"result_path\":\"");
@@ -91,7 +80,7 @@ report_run report_do_again(cb_uuid id, const cb_host *host, const char *type, co
     cb_error e = { 0 };
 
     expect_ok(cb_context_open(&command, host, NULL, &ctx, &e), e);
-    cb_context_run(ctx, handler(type), 0, &out);
+    cb_context_run(ctx, test_handler(set, type), 0, &out);
     snprintf(run.outcome, sizeof run.outcome, "%s%s%s", cb_outcome_name(out.outcome),
              out.error_code ? " " : "", out.error_code ? out.error_code : "");
     snprintf(run.result, sizeof run.result, "%s", out.result ? out.result : "");

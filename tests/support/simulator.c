@@ -89,7 +89,7 @@ static int send_request(int fd, const simulator_call *c)
     return fclose(out);
 }
 
-static char *receive_all(int fd)
+static char *simulator_receive(int fd)
 {
     char *text = calloc(1, LARGEST_ANSWER + 1);
     size_t size = 0;
@@ -115,12 +115,12 @@ static char *exchange(const test_simulator *s, const simulator_call *c)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
         connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
         send_request(fd, c) == 0)
-        text = receive_all(fd);
+        text = simulator_receive(fd);
     close(fd);
     return text;
 }
 
-static const char *body_of(const char *text)
+static const char *simulator_body(const char *text)
 {
     const char *at = text ? strstr(text, "\r\n\r\n") : NULL;
 
@@ -137,7 +137,7 @@ simulator_answer simulator_try(const test_simulator *s, const simulator_call *c)
         sscanf(text, "HTTP/1.%*c %d", &a.status);
     if (wait)
         a.retry_after = (int)strtol(wait + strlen("\r\nRetry-After: "), NULL, 10);
-    snprintf(a.body, sizeof a.body, "%s", body_of(text));
+    snprintf(a.body, sizeof a.body, "%s", simulator_body(text));
     free(text);
     return a;
 }
@@ -146,7 +146,7 @@ json_object *simulator_ask(const test_simulator *s, const char *method, const ch
                            const char *body)
 {
     char *text = exchange(s, &(simulator_call){ .method = method, .path = path, .body = body });
-    json_object *json = json_tokener_parse(body_of(text));
+    json_object *json = json_tokener_parse(simulator_body(text));
 
     cr_assert(text && json && strncmp(text + strlen("HTTP/1.x "), "20", 2) == 0, "%s %s: %s",
               method, path, text ? text : "no answer");

@@ -11,11 +11,12 @@
 stage stage_open(const cb_process_type *const *types, size_t n, const cb_step_route *routes,
                  size_t n_routes)
 {
-    stage s = { .rig = rig_open() };
-    cb_test_options options = {
-        .types = types, .n_types = n, .routes = routes, .n_routes = n_routes, .db = s.rig.db
-    };
+    stage s = { 0 };
 
+    bus_open();
+    cb_test_options options = {
+        .types = types, .n_types = n, .routes = routes, .n_routes = n_routes, .db = bus.db
+    };
     stage_do(cb_test_open_with, &s.kit, &options);
     s.kit.worker = "stage";
     return s;
@@ -34,7 +35,13 @@ void stage_release(stage *s, const cb_process_type *const *types, size_t n,
 void stage_close(stage *s)
 {
     cb_test_close(&s->kit);
-    rig_close(&s->rig);
+    bus_close();
+}
+
+cb_flow stage_nothing(cb_process *p, void *state)
+{
+    (void)p, (void)state;
+    return CB_DONE;
 }
 
 cb_uuid stage_start(stage *s, const char *type, const char *state)
@@ -100,4 +107,44 @@ cb_uuid stage_serve(stage *s, const char *domain, cb_outcome outcome, const char
 void stage_respond(stage *s, cb_uuid id, const char *name, const char *payload)
 {
     stage_do(cb_test_respond, &s->kit, id.text, name, payload);
+}
+
+void stage_pass(stage *s, double seconds)
+{
+    stage_wait(s, seconds);
+    stage_go(s);
+}
+
+bool stage_is_over(cb_uuid id)
+{
+    return test_number(bus.conn,
+                       "SELECT count(*) FROM commandbus.process WHERE process_id = $1 AND "
+                       "completed_at IS NOT NULL",
+                       id.text, NULL) > 0;
+}
+
+bool stage_is_queued(const char *domain)
+{
+    return test_number(bus.conn,
+                       "SELECT count(*) FROM commandbus.command_metadata WHERE domain = $1 AND "
+                       "status = 'PENDING'",
+                       domain, NULL) > 0;
+}
+
+void stage_reply(cb_uuid process, cb_uuid command, const char *rest)
+{
+    free(test_value(
+        bus.conn,
+        "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', $1::text, "
+        "'correlation_id', $2::text) || $3::jsonb)",
+        command.text, process.text, rest, NULL));
+}
+
+void stage_tsq(const char *call, const char *domain, cb_uuid command)
+{
+    char *sql = NULL;
+
+    cr_assert(asprintf(&sql, "SELECT commandbus.%s($1, $2::uuid, 'olga', 'reason')", call) > 0);
+    free(test_value(bus.conn, sql, domain, command.text, NULL));
+    free(sql);
 }

@@ -9,8 +9,7 @@
 #include "claims.h"
 
 typedef struct {
-    rig rig;
-    cb_test kit; /* on the rig's connection */
+    cb_test kit; /* on bus.db */
 } stage;
 
 /* Registers the types; they run with these routes. */
@@ -20,6 +19,9 @@ void stage_close(stage *s);
 /* Other code for the processes that are there: another release. */
 void stage_release(stage *s, const cb_process_type *const *types, size_t n,
                    const cb_step_route *routes, size_t n_routes);
+
+/* An execute() that is done at once. */
+cb_flow stage_nothing(cb_process *p, void *state);
 
 cb_uuid stage_start(stage *s, const char *type, const char *state);
 cb_uuid stage_start_due(stage *s, const char *type, const char *state, double deadline_seconds);
@@ -31,11 +33,23 @@ int stage_go(stage *s);
 void stage_restart(stage *s);
 void stage_wait(stage *s, double seconds);
 
+/* Waits, then goes on. */
+void stage_pass(stage *s, double seconds);
+
+/* Whether a process has ended, and whether a command of this domain waits to be served. */
+bool stage_is_over(cb_uuid id);
+bool stage_is_queued(const char *domain);
+
 /* code: the error of anything but a success. Returns the command's id. */
 cb_uuid stage_serve(stage *s, const char *domain, cb_outcome outcome, const char *result,
                     const char *code);
 /* The caller frees it. */
 cb_claim *stage_receive(stage *s, const char *domain);
+
+/* A reply as the test writes it: ids, and the members of the object `rest`. */
+void stage_reply(cb_uuid process, cb_uuid command, const char *rest);
+/* An operator calls commandbus.tsq_retry, tsq_cancel or tsq_complete for a command. */
+void stage_tsq(const char *call, const char *domain, cb_uuid command);
 
 void stage_respond(stage *s, cb_uuid id, const char *name, const char *payload);
 

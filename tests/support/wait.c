@@ -10,12 +10,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static double seconds_since(const struct timespec *start)
+double test_clock(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int64_t test_clock_ms(void)
+{
+    return (int64_t)(test_clock() * 1000);
 }
 
 double test_slowness(void)
@@ -27,12 +32,11 @@ double test_slowness(void)
 
 void wait_until(PGconn *conn, const char *sql)
 {
-    struct timespec start;
+    double end = test_clock() + patience_seconds;
     bool met = false;
 
-    clock_gettime(CLOCK_MONOTONIC, &start);
     while (!met) {
-        cr_assert_lt(seconds_since(&start), patience_seconds, "waited in vain for %s", sql);
+        cr_assert_lt(test_clock(), end, "waited in vain for %s", sql);
         char *value = test_value(conn, sql, NULL);
         met = strcmp(value, "t") == 0;
         free(value);
@@ -43,13 +47,12 @@ void wait_until(PGconn *conn, const char *sql)
 
 char *wait_for_notify(PGconn *conn)
 {
-    struct timespec start;
+    double end = test_clock() + patience_seconds;
     PGnotify *notify;
 
-    clock_gettime(CLOCK_MONOTONIC, &start);
     while (!(notify = PQnotifies(conn))) {
         struct pollfd socket = { .fd = PQsocket(conn), .events = POLLIN };
-        cr_assert_lt(seconds_since(&start), patience_seconds, "no notification came");
+        cr_assert_lt(test_clock(), end, "no notification came");
         poll(&socket, 1, 100);
         cr_assert(PQconsumeInput(conn), "%s", PQerrorMessage(conn));
     }

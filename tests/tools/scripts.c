@@ -1,4 +1,4 @@
-/* Random scripts (tests/support/script.h) for the fleet test of processes.
+/* Random scripts (tests/toys/script.h) for the fleet test of processes.
  *
  *   scripts make SEED N LOG WAIT_MS   N first states, one JSON object a line
  *   scripts check URL LOG             compares every process with the model and with its own code; what is

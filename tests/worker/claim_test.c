@@ -6,28 +6,21 @@
 
 TestSuite(claim, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define in_progress "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'"
 #define completed   "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'"
 
 /* WK-1 */
 Test(claim, takes_the_commands_of_its_own_domain_and_leaves_the_others_alone)
 {
-    test_send(here.db, 3, NULL);
-    cb_uuid other = test_send_one(here.db, .domain = "risk");
+    test_send(bus.db, 3, NULL);
+    cb_uuid other = test_send_one(bus.db, .domain = "risk");
 
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await_value("3", completed);
     cr_assert(cb_worker_stop(w, 30));
 
-    expect_row(other, "PENDING 0", "status, attempts");
-    expect_value(here.sql, "0", "SELECT read_ct FROM pgmq.q_risk__commands");
+    expect_command("PENDING 0", other, "status, attempts");
+    expect_value(bus.conn, "0", "SELECT read_ct FROM pgmq.q_risk__commands");
     cr_expect_eq(gate_entered(), 3);
 }
 
@@ -69,11 +62,11 @@ Test(claim, gives_the_handler_its_command_and_a_context_that_fits)
     embed_start(HANDLERS({ "BookFx", look_around }), .domain.visibility_timeout_seconds = 20,
                 .domain.handler_timeout_seconds = 10);
 
-    cb_uuid sent = test_send_one(here.db, .command_type = "BookFx", .command_id = id,
+    cb_uuid sent = test_send_one(bus.db, .command_type = "BookFx", .command_id = id,
                                  .correlation_id = correlation, .reply_to = "payments__replies",
                                  .data = "{\"amount\":\"12.50\"}", .headers = "{\"trace\":\"7\"}",
                                  .max_attempts = 2);
-    await_status(sent, "COMPLETED");
+    await_status("COMPLETED", sent);
 
     cr_expect_str_eq(seen.command.command_id.text, id);
     cr_expect_str_eq(seen.command.correlation_id.text, correlation);
@@ -96,18 +89,18 @@ Test(claim, gives_the_handler_its_command_and_a_context_that_fits)
 Test(claim, never_takes_more_than_its_slots)
 {
     gate_close();
-    test_send(here.db, 40, NULL);
+    test_send(bus.db, 40, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 3);
 
     await(gate_waiting() == 3);
-    expect_value(here.sql, "3", in_progress);
-    expect_value(here.sql, "37", "SELECT count(*) FROM pgmq.q_fx__commands WHERE read_ct = 0");
+    expect_value(bus.conn, "3", in_progress);
+    expect_value(bus.conn, "37", "SELECT count(*) FROM pgmq.q_fx__commands WHERE read_ct = 0");
     cr_expect_eq(cb_worker_in_flight(w, "fx"), 3);
 
     for (size_t n = 1; n <= 10; n++) {
         gate_let(1);
         await(gate_entered() == 3 + n);
-        expect_value(here.sql, "3", in_progress);
+        expect_value(bus.conn, "3", in_progress);
     }
     gate_open();
     await_value("40", completed);
@@ -117,7 +110,7 @@ Test(claim, never_takes_more_than_its_slots)
 /* WRK.3: the slots alone decide, also when there are many of them and far more commands. */
 Test(claim, keeps_to_its_slots_when_everything_is_quick)
 {
-    test_send(here.db, 1500, NULL);
+    test_send(bus.db, 1500, NULL);
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 16);
 
     await_value("1500", completed);
@@ -130,7 +123,7 @@ Test(claim, keeps_to_its_slots_when_everything_is_quick)
 Test(claim, takes_as_many_more_as_prefetch_says_but_runs_no_more)
 {
     gate_close();
-    test_send(here.db, 20, NULL);
+    test_send(bus.db, 20, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 2,
                                .domain.prefetch = 3);
 
@@ -152,17 +145,17 @@ Test(claim, takes_as_many_more_as_prefetch_says_but_runs_no_more)
 Test(claim, a_slot_is_free_only_when_its_outcome_is_durable)
 {
     gate_close();
-    cb_uuid first = test_send_one(here.db, .domain = "fx");
+    cb_uuid first = test_send_one(bus.db, .domain = "fx");
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 1);
     await(gate_waiting() == 1);
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; SELECT FROM commandbus.command_metadata FOR UPDATE");
-    cb_uuid second = test_send_one(here.db, .domain = "fx");
+    cb_uuid second = test_send_one(bus.db, .domain = "fx");
 
     gate_open();
     await(gate_left() == 1);
     for (int i = 0; i < 50; i++) { /* as long as it is held */
-        expect_row(second, "PENDING 0", "status, lease_no");
+        expect_command("PENDING 0", second, "status, lease_no");
         cr_assert_eq(cb_worker_in_flight(w, NULL), 1);
         poll(NULL, 0, 5);
     }
@@ -170,8 +163,8 @@ Test(claim, a_slot_is_free_only_when_its_outcome_is_durable)
     test_exec(holder, "COMMIT");
     PQfinish(holder);
 
-    await_status(second, "COMPLETED");
-    expect_row(first, "COMPLETED 1", "status, lease_no");
+    await_status("COMPLETED", second);
+    expect_command("COMPLETED 1", first, "status, lease_no");
 }
 
 static atomic_int risky;
@@ -196,19 +189,19 @@ Test(claim, each_domain_has_its_own_slots_handlers_and_settings)
                                                 .visibility_timeout_seconds = 20,
                                                 .handler_timeout_seconds = 11 } };
     gate_close();
-    test_send(here.db, 10, NULL);
-    cb_uuid one = test_send_one(here.db, .domain = "risk");
+    test_send(bus.db, 10, NULL);
+    cb_uuid one = test_send_one(bus.db, .domain = "risk");
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 2,
                                .domain.max_attempts = 4, .more = more, .n_more = 1);
 
     await(gate_waiting() == 2);
-    await_status(one, "COMPLETED");
+    await_status("COMPLETED", one);
     for (int i = 0; i < 20; i++)
-        test_send_one(here.db, .domain = "risk");
+        test_send_one(bus.db, .domain = "risk");
     await(atomic_load(&risky) == 21);
 
-    expect_row(one, "7 11", "max_attempts, timeout_seconds");
-    expect_value(here.sql, "4 2",
+    expect_command("7 11", one, "max_attempts, timeout_seconds");
+    expect_value(bus.conn, "4 2",
                  "SELECT DISTINCT concat_ws(' ', max_attempts, timeout_seconds) "
                  "FROM commandbus.command_metadata WHERE domain = 'fx' AND lease_no > 0");
     cr_expect_eq(cb_worker_in_flight(w, "fx"), 2);
@@ -224,10 +217,10 @@ Test(claim, a_domain_whose_queue_is_gone_does_not_hold_up_the_others)
     const cb_module *set = embed_set("risky", for_risk, 1);
     const cb_worker_domain_options more[] = { { .domain = "risk", .sets = &set, .n_sets = 1 } };
     embed_start(HANDLERS({ "Test", wait_at_gate }), .more = more, .n_more = 1);
-    test_exec(here.sql, "SELECT pgmq.drop_queue('fx__commands')");
+    test_exec(bus.conn, "SELECT pgmq.drop_queue('fx__commands')");
     await(embed_told("claim.refused") > 0);
 
-    test_send_one(here.db, .domain = "risk");
+    test_send_one(bus.db, .domain = "risk");
 
     await(atomic_load(&risky) == 1);
 }
@@ -237,17 +230,17 @@ Test(claim, the_fleet_limit_is_set_at_start_and_bounds_all_workers_together)
 {
     const int limit = 3;
     gate_close();
-    test_send(here.db, 30, NULL);
+    test_send(bus.db, 30, NULL);
     for (int i = 0; i < 2; i++)
         embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 5,
                     .domain.fleet_limit = &limit);
 
-    expect_value(here.sql, "3", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
+    expect_value(bus.conn, "3", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
     await(gate_waiting() == 3);
     for (size_t n = 1; n <= 5; n++) {
         gate_let(1);
         await(gate_entered() == 3 + n);
-        expect_value(here.sql, "3", in_progress);
+        expect_value(bus.conn, "3", in_progress);
     }
     gate_open();
     await_value("30", completed);
@@ -258,14 +251,14 @@ Test(claim, the_fleet_limit_is_set_at_start_and_bounds_all_workers_together)
 Test(claim, a_fleet_limit_that_nobody_mentions_stays_and_zero_takes_it_away)
 {
     const int none = 0;
-    test_exec(here.sql, "SELECT commandbus.set_fleet_limit('fx', 9)");
+    test_exec(bus.conn, "SELECT commandbus.set_fleet_limit('fx', 9)");
 
     cb_worker *silent = embed_start(HANDLERS({ "Test", wait_at_gate }));
-    expect_value(here.sql, "9", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
+    expect_value(bus.conn, "9", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
     cr_assert(cb_worker_stop(silent, 30));
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.fleet_limit = &none);
 
-    expect_value(here.sql, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
+    expect_value(bus.conn, "0", "SELECT fleet_limit FROM commandbus.domain WHERE domain = 'fx'");
 }
 
 #define in_progress_of(domain) in_progress " AND domain = '" domain "'"
@@ -280,7 +273,7 @@ Test(claim, of_large_commands_is_bounded_over_all_domains_and_none_of_them_starv
                                       .n_sets = 1,
                                       .concurrent_messages = 2,
                                       .poll_interval_seconds = 0.1 };
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "WITH large AS MATERIALIZED (SELECT jsonb_build_object('x', "
               "    string_agg(md5(i::text), '')) AS data FROM generate_series(1, 31000) i) "
               "SELECT commandbus.send('fx', 'Test', large.data) "
@@ -289,14 +282,14 @@ Test(claim, of_large_commands_is_bounded_over_all_domains_and_none_of_them_starv
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 80,
                 .domain.visibility_timeout_seconds = 300, .domain.handler_timeout_seconds = 300,
                 .more = &risk, .n_more = 1);
-    await(test_number(here.sql, in_progress_of("fx"), NULL) >= 20);
+    await(test_number(bus.conn, in_progress_of("fx"), NULL) >= 20);
     await(gate_waiting() >= 20);
 
-    test_send_one(here.db, .domain = "risk");
-    test_send_one(here.db, .domain = "risk");
-    await(test_number(here.sql, in_progress_of("risk"), NULL) >= 1);
+    test_send_one(bus.db, .domain = "risk");
+    test_send_one(bus.db, .domain = "risk");
+    await(test_number(bus.conn, in_progress_of("risk"), NULL) >= 1);
 
-    cr_expect_leq(test_number(here.sql, in_progress_of("fx"), NULL), 70);
+    cr_expect_leq(test_number(bus.conn, in_progress_of("fx"), NULL), 70);
     gate_open();
     await_value("82", completed);
 }

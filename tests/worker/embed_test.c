@@ -7,13 +7,6 @@
 
 TestSuite(embed, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 /* Not those of the server itself: autovacuum comes when it likes. */
 #define connections                                                             \
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " \
@@ -55,19 +48,19 @@ Test(embed, starting_twice_warns_and_has_no_effect)
     gate_close();
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 2);
     await(embed_told("listen.ready") == 1);
-    test_send(here.db, 10, NULL);
+    test_send(bus.db, 10, NULL);
     await(gate_waiting() == 2);
-    long before = test_number(here.sql, connections, NULL);
+    long before = test_number(bus.conn, connections, NULL);
 
     embed_started(w);
 
     cr_expect_eq(embed_told("worker.already_started"), 1);
-    cr_expect_eq(test_number(here.sql, connections, NULL), before);
+    cr_expect_eq(test_number(bus.conn, connections, NULL), before);
     gate_open();
     await_value("10",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
     cr_expect_eq(gate_most(), 2, "twice the slots");
-    expect_value(here.sql, "1", "SELECT count(*) FROM commandbus.worker");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.worker");
 }
 
 /* WRK.2, WRK.11, WK-9 */
@@ -75,27 +68,27 @@ Test(embed, stop_waits_for_what_runs_and_begins_no_more)
 {
     stopper s;
     gate_close();
-    cb_uuid first = test_send_one(here.db, .reply_to = "payments__replies");
+    cb_uuid first = test_send_one(bus.db, .reply_to = "payments__replies");
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 2);
     await(gate_waiting() == 1);
 
     stop_beside(&s, w, 60);
     await(!cb_worker_is_running(w));
-    cb_uuid second = test_send_one(here.db, .domain = "fx");
+    cb_uuid second = test_send_one(bus.db, .domain = "fx");
     poll(NULL, 0, 300); /* three poll intervals in which it must do nothing */
     cr_expect(!atomic_load(&s.returned), "stop did not wait");
     await(cb_worker_in_flight(w, NULL) == 1);
     gate_open();
     cr_expect(stop_result(&s));
 
-    expect_row(first, "COMPLETED 1", "status, attempts");
-    expect_messages(here.sql, "0 queued, 0 archived, 1 replied", first);
+    expect_command("COMPLETED 1", first, "status, attempts");
+    expect_messages("0 queued, 0 archived, 1 replied", first);
     /* A claim that was on its way when the stop began may have taken it, and given it back. */
-    expect_row(second, "PENDING 0", "status, attempts");
+    expect_command("PENDING 0", second, "status, attempts");
     cr_expect_eq(gate_entered(), 1);
     cr_expect_eq(cb_worker_in_flight(w, NULL), 0);
-    expect_value(here.sql, "0", "SELECT count(*) FROM commandbus.worker");
-    expect_value(here.sql, "0", "SELECT count(*) FROM commandbus.sleeper");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.worker");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.sleeper");
     cr_expect(embed_told("worker.draining") == 1 && embed_told("worker.stopped") == 1);
 }
 
@@ -103,7 +96,7 @@ Test(embed, stop_waits_for_what_runs_and_begins_no_more)
 Test(embed, stop_says_when_its_time_is_over_and_may_be_repeated)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 60);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
@@ -116,7 +109,7 @@ Test(embed, stop_says_when_its_time_is_over_and_may_be_repeated)
     gate_open();
 
     cr_expect(cb_worker_stop(w, patience_seconds));
-    expect_row(id, "COMPLETED 1", "status, lease_no");
+    expect_command("COMPLETED 1", id, "status, lease_no");
 }
 
 /* WRK.11: not entered, so nothing is charged; and at once, not after the lease. */
@@ -124,7 +117,7 @@ Test(embed, stop_gives_back_what_has_not_begun)
 {
     stopper s;
     gate_close();
-    test_send(here.db, 6, NULL);
+    test_send(bus.db, 6, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 1,
                                .domain.prefetch = 5, .domain.visibility_timeout_seconds = 600,
                                .domain.handler_timeout_seconds = 300);
@@ -139,7 +132,7 @@ Test(embed, stop_gives_back_what_has_not_begun)
     cr_expect(stop_result(&s));
 
     cr_expect_eq(gate_entered(), 1);
-    expect_value(here.sql, "5",
+    expect_value(bus.conn, "5",
                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'RELEASED'");
 }
 
@@ -147,10 +140,10 @@ Test(embed, stop_gives_back_what_has_not_begun)
 Test(embed, stop_now_does_not_wait_for_handlers)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 60);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 1,
                                .domain.prefetch = 1);
-    cb_uuid waiting = test_send_one(here.db, .domain = "fx");
+    cb_uuid waiting = test_send_one(bus.db, .domain = "fx");
     await(gate_waiting() == 1 && cb_worker_in_flight(w, NULL) == 2);
 
     cb_worker_stop_now(w);
@@ -161,7 +154,7 @@ Test(embed, stop_now_does_not_wait_for_handlers)
                 "SELECT status || ' ' || attempts FROM commandbus.command_metadata "
                 "WHERE command_id = $1",
                 waiting.text);
-    expect_row(id, "IN_PROGRESS 1", "status, attempts");
+    expect_command("IN_PROGRESS 1", id, "status, attempts");
     gate_open();
     embed_free(w);
     cr_expect_eq(gate_left(), 1, "free has to wait for the handler's return");
@@ -175,9 +168,9 @@ Test(embed, works_again_when_it_is_started_again_after_a_stop)
     for (int i = 0; i < 3; i++) {
         embed_started(w);
         cr_expect(cb_worker_is_running(w));
-        cb_uuid id = test_send_one(here.db, .domain = "fx");
-        await_status(id, "COMPLETED");
-        expect_row(id, "1", "lease_no");
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        await_status("COMPLETED", id);
+        expect_command("1", id, "lease_no");
         cr_expect(cb_worker_stop(w, 30));
         cr_expect(!cb_worker_is_running(w));
         await_value("1", connections);
@@ -194,8 +187,8 @@ Test(embed, works_again_when_it_is_started_again_after_a_stop_now)
     cr_expect(cb_worker_stop(w, 30));
     embed_started(w);
 
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
-    await_status(id, "COMPLETED");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
+    await_status("COMPLETED", id);
 }
 
 Test(embed, stopping_a_worker_that_does_not_run_is_harmless)
@@ -222,8 +215,8 @@ Test(embed, in_flight_counts_what_is_claimed_and_not_settled_by_domain_and_in_al
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .more = more, .n_more = 1);
     cr_expect_eq(cb_worker_in_flight(w, NULL), 0);
 
-    test_send(here.db, 3, NULL);
-    test_send_one(here.db, .domain = "risk");
+    test_send(bus.db, 3, NULL);
+    test_send_one(bus.db, .domain = "risk");
     await(gate_waiting() == 4);
 
     cr_expect_eq(cb_worker_in_flight(w, "fx"), 3);
@@ -250,13 +243,13 @@ Test(embed, names_its_domains_and_itself)
     cr_expect_eq(strncmp(cb_worker_id(w), "till-4-", 7), 0, "%s", cb_worker_id(w));
     cr_expect_str_neq(cb_worker_id(w), cb_worker_id(twin));
     gate_close();
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_started(w);
     await(gate_waiting() == 1);
-    expect_row(id, cb_worker_id(w), "lease_owner");
+    expect_command(cb_worker_id(w), id, "lease_owner");
     gate_open();
-    await_status(id, "COMPLETED");
-    expect_value(here.sql, cb_worker_id(w),
+    await_status("COMPLETED", id);
+    expect_value(bus.conn, cb_worker_id(w),
                  "SELECT worker FROM commandbus.audit WHERE event_type = 'COMPLETED'");
 }
 
@@ -272,7 +265,7 @@ Test(embed, is_ready_while_it_runs_and_says_why_when_it_is_not)
     cr_expect(cb_worker_is_ready(w, reason, sizeof reason), "%s", reason);
     cr_expect(cb_worker_is_ready(w, NULL, 0));
     gate_close();
-    test_send(here.db, 1, NULL);
+    test_send(bus.db, 1, NULL);
     await(gate_waiting() == 1);
     stop_beside(&s, w, 60);
     await(!cb_worker_is_ready(w, reason, sizeof reason));
@@ -292,9 +285,9 @@ Test(embed, has_about_six_connections_with_few_slots_and_with_many)
         cb_worker *w =
             embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = slots[i]);
         await(embed_told("listen.ready") == i + 1);
-        test_send(here.db, 400, NULL);
+        test_send(bus.db, 400, NULL);
         await_value("0", "SELECT count(*) FROM pgmq.q_fx__commands");
-        cr_expect_leq(test_number(here.sql, connections, NULL), 1 + 6);
+        cr_expect_leq(test_number(bus.conn, connections, NULL), 1 + 6);
         cr_expect(cb_worker_stop(w, 30));
         await_value("1", connections);
     }
@@ -339,7 +332,7 @@ static void call_everything(size_t i, void *arg)
 Test(embed, may_be_called_by_many_threads_at_once)
 {
     cb_error e = { 0 };
-    test_send(here.db, 300, NULL);
+    test_send(bus.db, 300, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
 
     parallel_run(6, call_everything, w);
@@ -348,7 +341,7 @@ Test(embed, may_be_called_by_many_threads_at_once)
 
     await_value("300",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
-    expect_value(here.sql, "300", "SELECT count(*) FROM pgmq.q_payments__replies");
+    expect_value(bus.conn, "300", "SELECT count(*) FROM pgmq.q_payments__replies");
     cr_expect_eq(gate_entered(), 300);
 }
 
@@ -362,7 +355,7 @@ static void stop_and_tell(size_t i, void *arg)
 Test(embed, several_may_stop_it_at_once_and_each_hears_that_it_stopped)
 {
     stopper all[4] = { 0 };
-    test_send(here.db, 100, NULL);
+    test_send(bus.db, 100, NULL);
     cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     for (size_t i = 0; i < CB_COUNT(all); i++)
         all[i].worker = w;
@@ -372,6 +365,6 @@ Test(embed, several_may_stop_it_at_once_and_each_hears_that_it_stopped)
     for (size_t i = 0; i < CB_COUNT(all); i++)
         cr_expect(all[i].answer);
     cr_expect_eq(cb_worker_in_flight(w, NULL), 0);
-    expect_value(here.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'IN_PROGRESS'");
 }

@@ -7,16 +7,9 @@
 
 TestSuite(heartbeat, .init = embed_open, .fini = embed_close);
 
-static cb_outcome wait_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define says(path) "SELECT details #>> '{" path "}' FROM commandbus.worker"
 
-static cb_worker *often(cb_worker *w)
+static cb_worker *beat_often(cb_worker *w)
 {
     w->chore_seconds[CHORE_HEARTBEAT] = 0.1;
     return w;
@@ -36,27 +29,27 @@ Test(heartbeat, says_who_where_and_how_much)
                                .domain.visibility_timeout_seconds = 2.5, .worker.name = "till-4",
                                .worker.profile = "ratelimited-worker", .more = more, .n_more = 1);
 
-    expect_value(here.sql, cb_worker_id(w), "SELECT worker FROM commandbus.worker");
-    expect_value(here.sql, "till-4", says("name"));
-    expect_value(here.sql, host, says("host"));
-    expect_value(here.sql, pid, says("pid"));
-    expect_value(here.sql, "ratelimited-worker", says("profile"));
-    expect_value(here.sql, cb_version_string(), says("version"));
-    expect_value(here.sql, "7", says("domains,fx,slots"));
-    expect_value(here.sql, "2", says("domains,fx,prefetch"));
-    expect_value(here.sql, "30", says("domains,fx,fleet_limit"));
-    expect_value(here.sql, "2.5", says("domains,fx,visibility_timeout"));
-    expect_value(here.sql, "5", says("domains,risk,slots"));
-    expect_value(here.sql, "", says("domains,risk,fleet_limit"));
+    expect_value(bus.conn, cb_worker_id(w), "SELECT worker FROM commandbus.worker");
+    expect_value(bus.conn, "till-4", says("name"));
+    expect_value(bus.conn, host, says("host"));
+    expect_value(bus.conn, pid, says("pid"));
+    expect_value(bus.conn, "ratelimited-worker", says("profile"));
+    expect_value(bus.conn, cb_version_string(), says("version"));
+    expect_value(bus.conn, "7", says("domains,fx,slots"));
+    expect_value(bus.conn, "2", says("domains,fx,prefetch"));
+    expect_value(bus.conn, "30", says("domains,fx,fleet_limit"));
+    expect_value(bus.conn, "2.5", says("domains,fx,visibility_timeout"));
+    expect_value(bus.conn, "5", says("domains,risk,slots"));
+    expect_value(bus.conn, "", says("domains,risk,fleet_limit"));
     await_value("running", says("state"));
 }
 
 Test(heartbeat, follows_the_work)
 {
     gate_close();
-    test_send(here.db, 4, NULL);
-    embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }),
-                                     .domain.concurrent_messages = 2, .domain.prefetch = 1)));
+    test_send(bus.db, 4, NULL);
+    embed_started(beat_often(embed_worker(HANDLERS({ "Test", wait_at_gate }),
+                                          .domain.concurrent_messages = 2, .domain.prefetch = 1)));
 
     await_value("3", says("domains,fx,in_flight"));
     await_value("2", says("domains,fx,running"));
@@ -64,7 +57,7 @@ Test(heartbeat, follows_the_work)
 
     await_value("0", says("domains,fx,in_flight"));
     await_value("4", says("domains,fx,settled"));
-    char *first = test_value(here.sql, "SELECT heartbeat_at FROM commandbus.worker", NULL);
+    char *first = test_value(bus.conn, "SELECT heartbeat_at FROM commandbus.worker", NULL);
     await_value("t", "SELECT heartbeat_at > $1::timestamptz FROM commandbus.worker", first);
     free(first);
 }
@@ -72,8 +65,8 @@ Test(heartbeat, follows_the_work)
 Test(heartbeat, says_that_it_drains_and_goes_with_a_clean_stop)
 {
     gate_close();
-    test_send_one(here.db, .timeout_seconds = 60);
-    cb_worker *w = embed_started(often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
+    test_send_one(bus.db, .timeout_seconds = 60);
+    cb_worker *w = embed_started(beat_often(embed_worker(HANDLERS({ "Test", wait_at_gate }))));
     await(gate_waiting() == 1);
 
     cr_expect(!cb_worker_stop(w, 0));
@@ -81,5 +74,5 @@ Test(heartbeat, says_that_it_drains_and_goes_with_a_clean_stop)
     gate_open();
     cr_expect(cb_worker_stop(w, patience_seconds));
 
-    expect_value(here.sql, "0", "SELECT count(*) FROM commandbus.worker");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.worker");
 }

@@ -10,7 +10,7 @@ static cb_command command = { .timeout_seconds = 10 };
 static command_job running = { .job.lane = &commands, .command = &command };
 
 /* Began so long ago, with so much time and lease left. */
-static void begin(double ago, double timeout_left, double lease_left)
+static void begin_job(double ago, double timeout_left, double lease_left)
 {
     int64_t now = now_ns();
 
@@ -26,21 +26,21 @@ static bool about(int64_t ms, int64_t expected)
 
 Test(host, the_time_left_is_that_of_the_timeout_or_of_the_lease_whichever_ends_first)
 {
-    begin(0, 5, 20);
+    begin_job(0, 5, 20);
     cr_expect(about(command_host.remaining_ms(&running), 5000));
-    begin(0, 20, 5);
+    begin_job(0, 20, 5);
     cr_expect(about(command_host.remaining_ms(&running), 5000));
     cr_expect(!command_host.is_lost(&running));
-    begin(0, -1, 5);
+    begin_job(0, -1, 5);
     cr_expect_eq(command_host.remaining_ms(&running), 0);
     cr_expect(command_host.is_lost(&running));
-    begin(0, 5, -1);
+    begin_job(0, 5, -1);
     cr_expect(command_host.is_lost(&running));
 }
 
 Test(host, a_lease_that_is_gone_is_lost_however_much_time_is_left)
 {
-    begin(0, 5, 20);
+    begin_job(0, 5, 20);
     atomic_store(&running.job.lease_end, 0);
 
     cr_expect(command_host.is_lost(&running));
@@ -49,7 +49,7 @@ Test(host, a_lease_that_is_gone_is_lost_however_much_time_is_left)
 
 Test(host, extends_from_now_by_what_was_asked_for_and_never_by_more_than_one_timeout)
 {
-    begin(8, 2, 100);
+    begin_job(8, 2, 100);
     cr_expect(command_host.extend(&running, 4000));
     cr_expect(about(command_host.remaining_ms(&running), 4000));
     cr_expect(command_host.extend(&running, INT64_MAX));
@@ -58,7 +58,7 @@ Test(host, extends_from_now_by_what_was_asked_for_and_never_by_more_than_one_tim
 
 Test(host, does_not_shorten_what_is_left)
 {
-    begin(0, 10, 100);
+    begin_job(0, 10, 100);
     cr_expect(!command_host.extend(&running, 1000));
     cr_expect(about(command_host.remaining_ms(&running), 10000));
     cr_expect(!command_host.extend(&running, 0));
@@ -67,7 +67,7 @@ Test(host, does_not_shorten_what_is_left)
 
 Test(host, ends_after_ten_timeouts_in_all)
 {
-    begin(95, 1, 100);
+    begin_job(95, 1, 100);
     cr_expect(command_host.extend(&running, 10000));
     cr_expect(about(command_host.remaining_ms(&running), 5000));
     cr_expect(!command_host.extend(&running, 10000));
@@ -75,7 +75,7 @@ Test(host, ends_after_ten_timeouts_in_all)
 
 Test(host, gives_nothing_to_a_run_that_is_settled_as_timed_out)
 {
-    begin(10, -0.001, 100);
+    begin_job(10, -0.001, 100);
     running.timed_out = true;
     cr_expect(!command_host.extend(&running, 10000));
     cr_expect_eq(command_host.remaining_ms(&running), 0);

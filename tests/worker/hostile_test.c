@@ -8,46 +8,39 @@
 
 TestSuite(hostile, .init = embed_open, .fini = embed_close);
 
-static cb_outcome at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 /* Section 8.7: the longest timeout that send takes makes the longest lease that extend takes. */
 Test(hostile, a_command_with_the_longest_timeout_keeps_nobody_from_its_lease)
 {
-    cb_uuid longest = test_send_one(here.db, .timeout_seconds = 86400);
-    embed_start(HANDLERS({ "Test", at_gate }), .domain.concurrent_messages = 1);
+    cb_uuid longest = test_send_one(bus.db, .timeout_seconds = 86400);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.concurrent_messages = 1);
 
-    await_status(longest, "COMPLETED");
+    await_status("COMPLETED", longest);
 }
 
 /* Section 8.7: renewals go out together, and a domain that somebody deletes must not take the leases of
  * the others with it. */
 Test(hostile, a_domain_that_is_gone_does_not_cost_another_one_its_leases)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
 
     gate_close();
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 9, .max_attempts = 1);
-    test_send_one(here.db, .domain = "doomed", .timeout_seconds = 9);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 9, .max_attempts = 1);
+    test_send_one(bus.db, .domain = "doomed", .timeout_seconds = 9);
     await(gate_waiting() == 2);
-    test_exec(here.sql, "DELETE FROM commandbus.reply_queue WHERE domain = 'doomed'; "
+    test_exec(bus.conn, "DELETE FROM commandbus.reply_queue WHERE domain = 'doomed'; "
                         "DELETE FROM commandbus.domain WHERE domain = 'doomed'");
     await(embed_told("database.refused") > 0);
-    test_exec(here.sql, "CREATE TABLE before AS SELECT * FROM commandbus.command_metadata");
+    test_exec(bus.conn, "CREATE TABLE before AS SELECT * FROM commandbus.command_metadata");
 
     await_value("t",
                 "SELECT c.lease_until > b.lease_until FROM commandbus.command_metadata c JOIN "
                 "before b USING (command_id) WHERE command_id = $1",
                 id.text);
     gate_open();
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     cr_expect_eq(embed_told("lease.lost"), 0);
 }
 
@@ -56,26 +49,26 @@ static void cut_connections(void)
 {
     cb_error e = { 0 };
 
-    test_exec(here.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    test_exec(bus.conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                         "WHERE datname = current_database() AND pid <> pg_backend_pid()");
-    cr_assert(cb_db_reconnect(here.db, &e), "%s", e.message);
+    cr_assert(cb_db_reconnect(bus.db, &e), "%s", e.message);
 }
 
 /* Section 8.7: after a reconnect the worker asks for leases that it does not know of. Where that cannot
  * be answered, the others are claimed as before: these are more than one a second would get done. */
 Test(hostile, a_domain_whose_queue_is_gone_does_not_slow_down_another_one)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
 
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1,
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1,
                 .domain.concurrent_messages = 1);
-    free(test_value(here.sql, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
+    free(test_value(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
     cut_connections();
     await(embed_told("connection.lost") > 0);
 
-    test_send(here.db, 100, NULL);
+    test_send(bus.db, 100, NULL);
     await_value("100", "SELECT count(*) FROM commandbus.command_metadata WHERE status = "
                        "'COMPLETED'");
 }
@@ -83,29 +76,29 @@ Test(hostile, a_domain_whose_queue_is_gone_does_not_slow_down_another_one)
 /* Section 8.1: messages are put back for every domain that has a queue. */
 Test(hostile, a_domain_whose_queue_is_gone_does_not_keep_another_one_from_its_messages)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "fx", .sets = &set, .n_sets = 1 };
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .domain.domain = "doomed",
+    cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }), .domain.domain = "doomed",
                                 .more = &other, .n_more = 1);
 
     w->chore_seconds[CHORE_MESSAGES] = 0.5;
     embed_started(w);
-    free(test_value(here.sql, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
-    cb_uuid id = test_send_one(here.db, .delay_seconds = 3600);
-    test_exec(here.sql, "DELETE FROM pgmq.q_fx__commands");
+    free(test_value(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')", NULL));
+    cb_uuid id = test_send_one(bus.db, .delay_seconds = 3600);
+    test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands");
 
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 static void take_settle_away(void)
 {
-    test_exec(here.sql, "ALTER FUNCTION commandbus.settle RENAME TO settle_away");
+    test_exec(bus.conn, "ALTER FUNCTION commandbus.settle RENAME TO settle_away");
 }
 
 static void bring_settle_back(void)
 {
-    test_exec(here.sql, "ALTER FUNCTION commandbus.settle_away RENAME TO settle");
+    test_exec(bus.conn, "ALTER FUNCTION commandbus.settle_away RENAME TO settle");
 }
 
 /* WRK.3, WRK.10: a right that was taken away for a moment, a migration half-way. The handler has paid;
@@ -113,8 +106,8 @@ static void bring_settle_back(void)
 Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
     take_settle_away();
@@ -125,14 +118,14 @@ Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
     await(embed_told("connection.restored") >= 3);
     bring_settle_back();
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
     cr_expect_eq(gate_entered(), 1);
 }
 
 static void make_ledger(void)
 {
-    test_exec(here.sql, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
+    test_exec(bus.conn, "CREATE TABLE ledger (command_id uuid PRIMARY KEY)");
 }
 
 static cb_outcome book_at_gate(cb_context *ctx, const cb_command *command, json_object **result)
@@ -150,7 +143,7 @@ Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
 {
     make_ledger();
     gate_close();
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1, .timeout_seconds = 1);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1, .timeout_seconds = 1);
     cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
     await(gate_waiting() == 1);
 
@@ -161,8 +154,8 @@ Test(hostile, a_late_success_with_effects_never_goes_through_without_them)
     bring_settle_back();
 
     await(cb_worker_in_flight(w, NULL) == 0);
-    expect_row(id, "IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", "status, error_code");
-    expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
+    expect_command("IN_TROUBLESHOOTING_QUEUE HANDLER_TIMEOUT", id, "status, error_code");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM ledger");
 }
 
 static atomic_bool was_lost, was_granted;
@@ -183,11 +176,11 @@ static cb_outcome extend_for_ever(cb_context *ctx, const cb_command *command, js
  * for it. */
 Test(hostile, no_time_is_granted_to_a_handler_whose_lease_is_gone)
 {
-    test_send_one(here.db, .timeout_seconds = 4);
+    test_send_one(bus.db, .timeout_seconds = 4);
     embed_start(HANDLERS({ "Test", extend_for_ever }));
     await(gate_left() == 1);
 
-    test_exec(here.sql, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
+    test_exec(bus.conn, "UPDATE commandbus.command_metadata SET lease_no = lease_no + 1");
 
     await(atomic_load(&was_lost));
     cr_expect(!atomic_load(&was_granted));
@@ -199,15 +192,15 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
 {
     const int limit = 2;
     gate_close();
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .domain.fleet_limit = &limit,
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.fleet_limit = &limit,
                                .domain.concurrent_messages = 1, .domain.prefetch = 1,
                                .domain.visibility_timeout_seconds = 1);
-    test_send_one(here.db, .timeout_seconds = 30);
+    test_send_one(bus.db, .timeout_seconds = 30);
     await(gate_waiting() == 1);
-    cb_uuid next = test_send_one(here.db, .timeout_seconds = 1);
+    cb_uuid next = test_send_one(bus.db, .timeout_seconds = 1);
     await(cb_worker_in_flight(w, NULL) == 2);
 
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; SELECT FROM commandbus.command_metadata WHERE timeout_seconds = 1 "
                       "FOR UPDATE");
     await_value("t",
@@ -222,16 +215,16 @@ Test(hostile, what_has_not_begun_when_its_place_is_over_does_not_begin)
                 next.text);
     gate_open();
 
-    await_status(next, "COMPLETED");
-    expect_trail(here.sql, "SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
+    await_status("COMPLETED", next);
+    expect_trail("SENT RECEIVED RELEASED RECEIVED COMPLETED", next);
 }
 
 /* Section 8.1: none loops, also when every command has a type of its own. */
 Test(hostile, made_up_types_end_however_many_there_are)
 {
-    embed_start(HANDLERS({ "Test", at_gate }), .worker.unknown_type_grace_seconds = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .worker.unknown_type_grace_seconds = 1);
 
-    free(test_value(here.sql,
+    free(test_value(bus.conn,
                     "SELECT count(commandbus.send('fx', 'Made-up-' || n)) FROM "
                     "generate_series(1, 100) n",
                     NULL));
@@ -245,11 +238,11 @@ Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
 {
     make_ledger();
     gate_close();
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
     embed_start(HANDLERS({ "Test", book_at_gate }));
     await(gate_waiting() == 1);
 
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; SELECT FROM pgmq.q_fx__commands FOR UPDATE");
     gate_open();
     double end = test_clock() + 8; /* when nobody tries any more */
@@ -257,9 +250,9 @@ Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
     test_exec(holder, "ROLLBACK");
     PQfinish(holder);
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
-    expect_value(here.sql, "1", "SELECT count(*) FROM ledger");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
+    expect_value(bus.conn, "1", "SELECT count(*) FROM ledger");
     cr_expect_eq(gate_entered(), 1);
 }
 
@@ -268,35 +261,35 @@ Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
 Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
 {
     make_ledger();
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
     embed_start(HANDLERS({ "Test", book_at_gate }), .domain.concurrent_messages = 1);
     await(embed_told("database.again") > 0);
 
     for (double end = test_clock() + 8; test_clock() < end; poll(NULL, 0, 20)) {
-        OWNED(cb_claim) claim = test_claim(here.db, "rival", 10, 1);
+        OWNED(cb_claim) claim = test_claim(bus.db, "rival", 10, 1);
         cr_assert_eq(cb_claim_count(claim) + cb_claim_exhausted(claim), 0);
     }
     test_exec(holder, "COMMIT");
     PQfinish(holder);
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "1 1", "attempts, lease_no");
+    await_status("COMPLETED", id);
+    expect_command("1 1", id, "attempts, lease_no");
 }
 
 /* A worker that vanished in the middle of its claim: asked, and never read the answer, which is more
  * than the network holds. Its transaction is open, and with it the lock of the limited domain. */
 static PGconn *claim_and_vanish(void)
 {
-    PGconn *vanished = test_pq_open(here.conninfo);
+    PGconn *vanished = test_pq_open(bus.conninfo);
 
-    test_exec(here.sql, "SELECT commandbus.set_fleet_limit('fx', 100)");
-    test_exec(here.sql, "SELECT commandbus.send('fx', 'Test', jsonb_build_object('filling', "
+    test_exec(bus.conn, "SELECT commandbus.set_fleet_limit('fx', 100)");
+    test_exec(bus.conn, "SELECT commandbus.send('fx', 'Test', jsonb_build_object('filling', "
                         "repeat('x', 1000000))) FROM generate_series(1, 30)");
     cr_assert(PQsendQuery(vanished, "SELECT * FROM commandbus.receive('fx', 'vanished', 30, 1)"));
     cr_assert_eq(PQflush(vanished), 0);
-    test_await(here.sql, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = "
+    wait_until(bus.conn, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = "
                          "'ClientWrite' AND datname = current_database()");
     return vanished;
 }
@@ -307,7 +300,7 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_
 {
     PGconn *vanished = claim_and_vanish();
 
-    embed_start(HANDLERS({ "Test", at_gate }));
+    embed_start(HANDLERS({ "Test", wait_at_gate }));
     await_value("30 1", "SELECT concat_ws(' ', count(*), max(lease_no)) FROM "
                         "commandbus.command_metadata WHERE status = 'COMPLETED'");
     PQfinish(vanished);
@@ -316,15 +309,15 @@ Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_
 /* Section 8.7 */
 Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_other_domains)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "risk", .sets = &set, .n_sets = 1 };
     PGconn *vanished = claim_and_vanish();
 
-    embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
     for (int i = 0; i < 5; i++) {
-        cb_uuid id = test_send_one(here.db, .domain = "risk");
-        await_status(id, "COMPLETED");
+        cb_uuid id = test_send_one(bus.db, .domain = "risk");
+        await_status("COMPLETED", id);
     }
     PQfinish(vanished);
 }
@@ -340,8 +333,8 @@ Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
 {
     pthread_t freeing;
     gate_close();
-    test_send(here.db, 5, NULL);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    test_send(bus.db, 5, NULL);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 5);
     cr_assert_eq(pthread_create(&freeing, NULL, free_it, w), 0);
     await(!cb_worker_is_running(w));
@@ -349,7 +342,7 @@ Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
     gate_open();
     pthread_join(freeing, NULL);
 
-    expect_value(here.sql, "5",
+    expect_value(bus.conn, "5",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
 }
 
@@ -357,16 +350,16 @@ Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
 Test(hostile, a_worker_can_be_freed_while_an_effect_waits_for_a_lock)
 {
     make_ledger();
-    PGconn *holder = test_pq_open(here.conninfo);
+    PGconn *holder = test_pq_open(bus.conninfo);
     test_exec(holder, "BEGIN; LOCK TABLE ledger IN EXCLUSIVE MODE");
-    test_send_one(here.db, .domain = "fx");
+    test_send_one(bus.db, .domain = "fx");
     cb_worker *w = embed_start(HANDLERS({ "Test", book_at_gate }));
     await(embed_told("database.again") > 0);
 
     embed_free(w);
 
     PQfinish(holder);
-    expect_value(here.sql, "0", "SELECT count(*) FROM ledger");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM ledger");
 }
 
 static _Atomic(cb_worker *) stops;
@@ -384,12 +377,13 @@ static void stop_when_stuck(const cb_event *event, void *arg)
 Test(hostile, a_worker_can_be_stopped_by_whoever_hears_that_a_handler_is_stuck)
 {
     gate_close();
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }), .worker.kill_grace_seconds = 0.1,
-                                .worker.on_event = stop_when_stuck);
+    cb_worker *w =
+        embed_worker(HANDLERS({ "Test", wait_at_gate }), .worker.kill_grace_seconds = 0.1,
+                     .worker.on_event = stop_when_stuck);
     atomic_store(&stops, w);
     embed_started(w);
 
-    test_send_one(here.db, .timeout_seconds = 1);
+    test_send_one(bus.db, .timeout_seconds = 1);
 
     await(!atomic_load(&stops));
     cr_expect(!cb_worker_is_running(w));

@@ -30,7 +30,7 @@ static http_guard *open_guard(double seconds)
     return g;
 }
 
-static client enter(http_guard *g, const char *address)
+static client enter_guard(http_guard *g, const char *address)
 {
     struct sockaddr_in from = { .sin_family = AF_INET };
     struct sockaddr_in6 from6 = { .sin6_family = AF_INET6 };
@@ -59,7 +59,7 @@ static void mark(http_guard *g, const client *c, guest_state state)
 static void enter_all(http_guard *g, client *clients, size_t n, const char *address)
 {
     for (size_t i = 0; i < n; i++)
-        clients[i] = enter(g, address);
+        clients[i] = enter_guard(g, address);
 }
 
 static bool is_gone(const client *c, int ms)
@@ -110,7 +110,7 @@ Test(http_guard, the_one_that_has_kept_us_waiting_longest_makes_room)
 
     enter_all(g, c, MOST, "10.0.0.1");
     mark(g, &c[0], GUEST_ASKING); /* its next request: it has been waited for since now */
-    c[MOST] = enter(g, "10.0.0.1");
+    c[MOST] = enter_guard(g, "10.0.0.1");
 
     expect_gone(c, MOST + 1, 1);
     cr_expect_eq(http_guard_count(g).connections, MOST);
@@ -123,7 +123,7 @@ Test(http_guard, one_that_does_not_read_its_answer_is_waited_for_too)
     OWNED(http_guard) g = open_guard(60);
     client c[MOST + 1];
 
-    c[0] = enter(g, "10.0.0.1");
+    c[0] = enter_guard(g, "10.0.0.1");
     mark(g, &c[0], GUEST_READING);
     enter_all(g, c + 1, MOST, "10.0.0.1");
 
@@ -139,8 +139,8 @@ Test(http_guard, one_that_waits_for_us_never_goes)
     enter_all(g, c, MOST, "10.0.0.1");
     for (size_t i = 0; i < MOST; i++)
         mark(g, &c[i], GUEST_WAITING);
-    c[MOST] = enter(g, "10.0.0.1");     /* nobody can make room */
-    c[MOST + 1] = enter(g, "10.0.0.1"); /* but the one before */
+    c[MOST] = enter_guard(g, "10.0.0.1");     /* nobody can make room */
+    c[MOST + 1] = enter_guard(g, "10.0.0.1"); /* but the one before */
 
     expect_gone(c, MOST + 2, MOST);
     cr_expect(is_gone(&c[MOST + 1], 20000), "its time is over");
@@ -154,10 +154,10 @@ Test(http_guard, an_address_that_holds_most_gives_first)
     OWNED(http_guard) g = open_guard(60);
     client c[MOST + 1];
 
-    c[0] = enter(g, "10.0.0.1");
-    c[1] = enter(g, "10.0.0.2");
+    c[0] = enter_guard(g, "10.0.0.1");
+    c[1] = enter_guard(g, "10.0.0.2");
     enter_all(g, c + 2, MOST - 2, "10.0.0.3");
-    c[MOST] = enter(g, "10.0.0.4");
+    c[MOST] = enter_guard(g, "10.0.0.4");
 
     expect_gone(c, MOST + 1, 2);
     leave_all(g, c, MOST + 1);
@@ -171,7 +171,7 @@ Test(http_guard, among_addresses_within_their_share_age_decides)
 
     for (size_t i = 0; i < MOST + 1; i++) {
         snprintf(address, sizeof address, "10.0.0.%zu", i / 2);
-        c[i] = enter(g, address);
+        c[i] = enter_guard(g, address);
     }
 
     expect_gone(c, MOST + 1, 0);
@@ -183,15 +183,15 @@ Test(http_guard, a_network_of_ipv6_is_one_address_and_a_mapped_one_is_ipv4)
     OWNED(http_guard) g = open_guard(60);
     client c[MOST + 1];
 
-    c[0] = enter(g, "2001:db8:0:1::1");
-    c[1] = enter(g, "::ffff:10.0.0.1");
-    c[2] = enter(g, "10.0.0.1");
-    c[3] = enter(g, "2001:db8:0:2::1");
-    c[4] = enter(g, "2001:db8:0:2::2");
-    c[5] = enter(g, "2001:db8:0:2:ffff::3");
-    c[6] = enter(g, "2001:db8:0:3::1");
-    c[7] = enter(g, "2001:db8:0:4::1");
-    c[8] = enter(g, "2001:db8:0:5::1");
+    c[0] = enter_guard(g, "2001:db8:0:1::1");
+    c[1] = enter_guard(g, "::ffff:10.0.0.1");
+    c[2] = enter_guard(g, "10.0.0.1");
+    c[3] = enter_guard(g, "2001:db8:0:2::1");
+    c[4] = enter_guard(g, "2001:db8:0:2::2");
+    c[5] = enter_guard(g, "2001:db8:0:2:ffff::3");
+    c[6] = enter_guard(g, "2001:db8:0:3::1");
+    c[7] = enter_guard(g, "2001:db8:0:4::1");
+    c[8] = enter_guard(g, "2001:db8:0:5::1");
 
     expect_gone(c, MOST + 1, 3);
     leave_all(g, c, MOST + 1);
@@ -200,10 +200,10 @@ Test(http_guard, a_network_of_ipv6_is_one_address_and_a_mapped_one_is_ipv4)
 Test(http_guard, a_time_that_is_over_is_over_however_often_another_comes)
 {
     OWNED(http_guard) g = open_guard(0.3);
-    client slow = enter(g, "10.0.0.1");
+    client slow = enter_guard(g, "10.0.0.1");
 
     while (!is_gone(&slow, 0)) {
-        client quick = enter(g, "10.0.0.2");
+        client quick = enter_guard(g, "10.0.0.2");
         leave(g, &quick);
     }
     cr_expect_eq(http_guard_count(g).slow, 1);
@@ -232,10 +232,10 @@ Test(http_guard, many_that_had_to_go_are_one_line)
     cr_assert(http_guard_open(&options, &g, NULL));
     enter_all(g, c, MOST, "10.0.0.1");
     for (int i = 0; i < 100; i++) {
-        client more = enter(g, "10.0.0.2");
+        client more = enter_guard(g, "10.0.0.2");
         leave(g, &more);
         leave(g, &c[i % MOST]);
-        c[i % MOST] = enter(g, "10.0.0.1");
+        c[i % MOST] = enter_guard(g, "10.0.0.1");
     }
     for (int i = 0; i < 2000 && n_told == 0; i++)
         poll(NULL, 0, 10);
@@ -257,6 +257,6 @@ Test(http_guard, twice_as_many_as_there_is_room_for_are_refused)
     enter_all(g, c, 2 * MOST, "10.0.0.1");
     cr_expect_null(http_guard_enter(g, c[0].ours, (struct sockaddr *)&from));
     leave(g, &c[0]);
-    c[0] = enter(g, "10.0.0.1");
+    c[0] = enter_guard(g, "10.0.0.1");
     leave_all(g, c, 2 * MOST);
 }

@@ -76,7 +76,7 @@ static const char *ask_raw(const char *address, const char *request)
     return text;
 }
 
-static const char *ask(const http *h, const char *method, const char *path, const char *header)
+static const char *http_ask(const http *h, const char *method, const char *path, const char *header)
 {
     char request[4096];
 
@@ -93,7 +93,7 @@ static int status_of(const char *answer)
     return status;
 }
 
-static const char *body_of(const char *answer)
+static const char *http_body(const char *answer)
 {
     const char *end = strstr(answer, "\r\n\r\n");
 
@@ -101,15 +101,15 @@ static const char *body_of(const char *answer)
     return end + 4;
 }
 
-#define expect_status(answer, expected) cr_expect_eq(status_of(answer), (expected), "%s", answer)
+#define expect_http(answer, expected) cr_expect_eq(status_of(answer), (expected), "%s", answer)
 
 Test(http, a_live_worker_says_ok)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
-    const char *answer = ask(h, "GET", "/livez", "");
+    const char *answer = http_ask(h, "GET", "/livez", "");
 
-    expect_status(answer, 200);
-    cr_expect_str_eq(body_of(answer), "ok\n");
+    expect_http(answer, 200);
+    cr_expect_str_eq(http_body(answer), "ok\n");
 }
 
 Test(http, readiness_follows_the_worker_and_says_why_not)
@@ -117,36 +117,36 @@ Test(http, readiness_follows_the_worker_and_says_why_not)
     OWNED(http) h = open_http("127.0.0.1", NULL);
 
     is_ready_now = true;
-    expect_status(ask(h, "GET", "/readyz", ""), 200);
+    expect_http(http_ask(h, "GET", "/readyz", ""), 200);
 
     is_ready_now = false;
-    const char *answer = ask(h, "GET", "/readyz", "");
-    expect_status(answer, 503);
-    cr_expect_str_eq(body_of(answer), "draining\n");
+    const char *answer = http_ask(h, "GET", "/readyz", "");
+    expect_http(answer, 503);
+    cr_expect_str_eq(http_body(answer), "draining\n");
 }
 
 Test(http, metrics_come_in_the_text_format)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
-    const char *answer = ask(h, "GET", "/metrics", "");
+    const char *answer = http_ask(h, "GET", "/metrics", "");
 
-    expect_status(answer, 200);
-    cr_expect_eq(strncmp(body_of(answer), "commandbus_ready 1\n", 19), 0, "%s", answer);
+    expect_http(answer, 200);
+    cr_expect_eq(strncmp(http_body(answer), "commandbus_ready 1\n", 19), 0, "%s", answer);
     cr_expect_not_null(strstr(answer, "\ncommandbus_http_connections{port=\"http\"} 1\n"), "%s",
                        answer);
     cr_expect_not_null(strstr(answer, "Content-Type: text/plain; version=0.0.4"), "%s", answer);
 
     metrics_fail = true;
-    expect_status(ask(h, "GET", "/metrics", ""), 500);
+    expect_http(http_ask(h, "GET", "/metrics", ""), 500);
 }
 
 Test(http, head_is_get_without_the_body)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
-    const char *answer = ask(h, "HEAD", "/livez", "");
+    const char *answer = http_ask(h, "HEAD", "/livez", "");
 
-    expect_status(answer, 200);
-    cr_expect_str_eq(body_of(answer), "");
+    expect_http(answer, 200);
+    cr_expect_str_eq(http_body(answer), "");
     cr_expect_not_null(strstr(answer, "Content-Length: 3"), "%s", answer);
 }
 
@@ -154,14 +154,14 @@ Test(http, other_paths_and_methods_are_refused)
 {
     OWNED(http) h = open_http("127.0.0.1", NULL);
 
-    expect_status(ask(h, "GET", "/", ""), 404);
-    expect_status(ask(h, "GET", "/metrics/", ""), 404);
-    expect_status(ask(h, "GET", "/../etc/passwd", ""), 404);
-    expect_status(ask(h, "DELETE", "/livez", ""), 405);
-    const char *answer = ask(h, "POST", "/metrics", "Content-Length: 0\r\n");
-    expect_status(answer, 405);
+    expect_http(http_ask(h, "GET", "/", ""), 404);
+    expect_http(http_ask(h, "GET", "/metrics/", ""), 404);
+    expect_http(http_ask(h, "GET", "/../etc/passwd", ""), 404);
+    expect_http(http_ask(h, "DELETE", "/livez", ""), 405);
+    const char *answer = http_ask(h, "POST", "/metrics", "Content-Length: 0\r\n");
+    expect_http(answer, 405);
     cr_expect_not_null(strstr(answer, "Allow: GET, HEAD"), "%s", answer);
-    expect_status(ask(h, "GET", "/livez?verbose=1", ""), 200);
+    expect_http(http_ask(h, "GET", "/livez?verbose=1", ""), 200);
 }
 
 /* A file with this content; its name is valid until the next call. */
@@ -184,10 +184,10 @@ Test(http, metrics_need_the_token_and_probes_do_not)
     unlink(file);
 
     is_ready_now = true;
-    expect_status(ask(h, "GET", "/livez", ""), 200);
-    expect_status(ask(h, "GET", "/readyz", ""), 200);
-    expect_status(ask(h, "GET", "/metrics", "Authorization: Bearer s3cret-Token\r\n"), 200);
-    expect_status(ask(h, "GET", "/metrics", "authorization: bearer s3cret-Token\r\n"), 200);
+    expect_http(http_ask(h, "GET", "/livez", ""), 200);
+    expect_http(http_ask(h, "GET", "/readyz", ""), 200);
+    expect_http(http_ask(h, "GET", "/metrics", "Authorization: Bearer s3cret-Token\r\n"), 200);
+    expect_http(http_ask(h, "GET", "/metrics", "authorization: bearer s3cret-Token\r\n"), 200);
 
     const char *const wrong[] = { "",
                                   "Authorization: Bearer\r\n",
@@ -200,16 +200,16 @@ Test(http, metrics_need_the_token_and_probes_do_not)
                                   "Authorization: s3cret-Token\r\n",
                                   "X: Bearer s3cret-Token\r\n" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const char *answer = ask(h, "GET", "/metrics", wrong[i]);
-        expect_status(answer, 401);
+        const char *answer = http_ask(h, "GET", "/metrics", wrong[i]);
+        expect_http(answer, 401);
         cr_expect_not_null(strstr(answer, "WWW-Authenticate: Bearer"), "%s", answer);
         cr_expect_null(strstr(answer, "commandbus_ready"), "%s", answer);
     }
-    expect_status(ask(h, "HEAD", "/metrics", ""), 401);
+    expect_http(http_ask(h, "HEAD", "/metrics", ""), 401);
 }
 
 /* http_open refuses: its message and its hint match. */
-static void expect_refused(const http_options *options, const char *message, const char *hint)
+static void expect_http_refused(const http_options *options, const char *message, const char *hint)
 {
     http *h = NULL;
     cb_error e = { 0 };
@@ -238,14 +238,14 @@ Test(http, a_token_file_must_hold_a_token)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *file = file_with(bad[i].content, bad[i].n);
         http_options options = { .bind = "127.0.0.1", .token_file = file, .source = source };
-        expect_refused(&options, "holds no token", "one line");
+        expect_http_refused(&options, "holds no token", "one line");
         unlink(file);
     }
     http_options missing = { .bind = "127.0.0.1", .token_file = "no/such/file", .source = source };
-    expect_refused(&missing, "cannot read http.token-file 'no/such/file': No such file",
-                   "one line");
+    expect_http_refused(&missing, "cannot read http.token-file 'no/such/file': No such file",
+                        "one line");
     http_options folder = { .bind = "127.0.0.1", .token_file = ".", .source = source };
-    expect_refused(&folder, "cannot read http.token-file '.': Is a directory", "one line");
+    expect_http_refused(&folder, "cannot read http.token-file '.': Is a directory", "one line");
 }
 
 Test(http, a_port_in_use_is_refused_with_what_to_do)
@@ -254,8 +254,8 @@ Test(http, a_port_in_use_is_refused_with_what_to_do)
     int port = atoi(strrchr(http_address(first), ':') + 1);
     http_options second = { .bind = "127.0.0.1", .port = port, .source = source };
 
-    expect_refused(&second, "Address already in use", "Choose another http.port, or 0");
-    expect_status(ask(first, "GET", "/livez", ""), 200);
+    expect_http_refused(&second, "Address already in use", "Choose another http.port, or 0");
+    expect_http(http_ask(first, "GET", "/livez", ""), 200);
 }
 
 Test(http, an_address_must_be_one_of_this_machine)
@@ -264,10 +264,10 @@ Test(http, an_address_must_be_one_of_this_machine)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         http_options options = { .bind = bad[i], .source = source };
-        expect_refused(&options, "invalid address", "127.0.0.1");
+        expect_http_refused(&options, "invalid address", "127.0.0.1");
     }
     http_options foreign = { .bind = "192.0.2.1", .source = source };
-    expect_refused(&foreign, "Cannot assign requested address", "http.bind");
+    expect_http_refused(&foreign, "Cannot assign requested address", "http.bind");
 }
 
 Test(http, serves_ipv6_too)
@@ -275,7 +275,7 @@ Test(http, serves_ipv6_too)
     OWNED(http) h = open_http("::1", NULL);
 
     cr_expect_eq(strncmp(http_address(h), "[::1]:", 6), 0, "%s", http_address(h));
-    expect_status(ask(h, "GET", "/livez", ""), 200);
+    expect_http(http_ask(h, "GET", "/livez", ""), 200);
 }
 
 Test(http, the_ipv6_address_of_everybody_serves_ipv4_too)
@@ -284,7 +284,7 @@ Test(http, the_ipv6_address_of_everybody_serves_ipv4_too)
     char address[64];
 
     snprintf(address, sizeof address, "127.0.0.1%s", strrchr(http_address(h), ':'));
-    expect_status(ask_raw(address, "GET /livez HTTP/1.0\r\n\r\n"), 200);
+    expect_http(ask_raw(address, "GET /livez HTTP/1.0\r\n\r\n"), 200);
 }
 
 Test(http, silent_clients_do_not_keep_the_probes_out, .timeout = 200)
@@ -297,7 +297,7 @@ Test(http, silent_clients_do_not_keep_the_probes_out, .timeout = 200)
         silent[i] = dial(http_address(h));
         cr_assert_eq(send(silent[i], "GET /li", 7, MSG_NOSIGNAL), 7);
     }
-    expect_status(ask(h, "GET", "/livez", ""), 200);
+    expect_http(http_ask(h, "GET", "/livez", ""), 200);
     for (int i = 0; i < 100; i++)
         close(silent[i]);
 }
@@ -314,7 +314,7 @@ Test(http, rubbish_is_survived)
     send(fd, huge, sizeof huge - 1, MSG_NOSIGNAL);
     close(fd);
 
-    expect_status(ask(h, "GET", "/livez", ""), 200);
+    expect_http(http_ask(h, "GET", "/livez", ""), 200);
 }
 
 static void *ask_many(void *h)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* What log_event writes, without the end of the line. The caller frees it. */
-static char *written(const cb_event *event, log_format format)
+static char *logged(const cb_event *event, log_format format)
 {
     int fds[2];
     char *text = calloc(1, 2 * LOG_LINE_MOST);
@@ -48,9 +48,9 @@ static bool matches(const char *text, const char *pattern)
 }
 
 /* `event` in a format reads so. */
-static void expect(const cb_event *event, log_format format, const char *expected)
+static void expect_written(const cb_event *event, log_format format, const char *expected)
 {
-    char *line = written(event, format);
+    char *line = logged(event, format);
 
     cr_expect_str_eq(behind_ts(line), expected, "%s", line);
     free(line);
@@ -79,23 +79,24 @@ static const cb_event completed = { .level = CB_LEVEL_INFO,
 
 Test(log, an_event_is_one_line_of_logfmt)
 {
-    expect(&completed, LOG_LOGFMT,
-           " level=info event=command.completed domain=fx command_type=BookFx lease_no=7 attempt=1 "
-           "took_ms=42.123 retry_seconds=10");
+    expect_written(
+        &completed, LOG_LOGFMT,
+        " level=info event=command.completed domain=fx command_type=BookFx lease_no=7 attempt=1 "
+        "took_ms=42.123 retry_seconds=10");
 }
 
 Test(log, an_event_is_one_line_of_json)
 {
-    expect(&completed, LOG_JSON,
-           "\",\"level\":\"info\",\"event\":\"command.completed\",\"domain\":\"fx\","
-           "\"command_type\":\"BookFx\",\"lease_no\":7,\"attempt\":1,\"took_ms\":42.123,"
-           "\"retry_seconds\":10}");
+    expect_written(&completed, LOG_JSON,
+                   "\",\"level\":\"info\",\"event\":\"command.completed\",\"domain\":\"fx\","
+                   "\"command_type\":\"BookFx\",\"lease_no\":7,\"attempt\":1,\"took_ms\":42.123,"
+                   "\"retry_seconds\":10}");
 }
 
 Test(log, the_time_is_utc_with_microseconds)
 {
     setenv("TZ", "Asia/Tokyo", 1);
-    char *line = written(&completed, LOG_LOGFMT);
+    char *line = logged(&completed, LOG_LOGFMT);
     struct tm utc = { 0 };
 
     cr_expect(matches(line, "^ts=20[0-9-]{8}T[0-9:]{8}\\.[0-9]{6}Z "), "%s", line);
@@ -122,7 +123,7 @@ Test(log, a_value_is_quoted_when_it_needs_it)
         cb_event event = { .name = "x.y", .error = values[i][0] };
         char expected[256];
         snprintf(expected, sizeof expected, " level=debug event=x.y error=%s", values[i][1]);
-        expect(&event, LOG_LOGFMT, expected);
+        expect_written(&event, LOG_LOGFMT, expected);
     }
 }
 
@@ -130,7 +131,7 @@ Test(log, what_is_empty_is_left_out)
 {
     cb_event event = { .name = "x.y", .error = "broken", .hint = "", .error_code = "" };
 
-    expect(&event, LOG_LOGFMT, " level=debug event=x.y error=broken");
+    expect_written(&event, LOG_LOGFMT, " level=debug event=x.y error=broken");
 }
 
 Test(log, no_character_can_break_or_turn_a_line)
@@ -139,8 +140,8 @@ Test(log, no_character_can_break_or_turn_a_line)
     cb_event event = { .name = "x.y",
                        .error = "\xC2\x85|\xE2\x80\xA8|\xE2\x80\xAE|\xE2\x81\xA6|\xC2\x9B" };
 
-    expect(&event, LOG_LOGFMT,
-           " level=debug event=x.y error=\"\\u0085|\\u2028|\\u202e|\\u2066|\\u009b\"");
+    expect_written(&event, LOG_LOGFMT,
+                   " level=debug event=x.y error=\"\\u0085|\\u2028|\\u202e|\\u2066|\\u009b\"");
 }
 
 Test(log, invalid_utf8_is_replaced)
@@ -151,7 +152,7 @@ Test(log, invalid_utf8_is_replaced)
 
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         cb_event event = { .name = "x.y", .error = broken[i] };
-        char *line = written(&event, LOG_JSON), *value = json_field(line, "error");
+        char *line = logged(&event, LOG_JSON), *value = json_field(line, "error");
         cr_expect_eq(strncmp(value, "\xEF\xBF\xBD", 3), 0, "%zu: %s", i, line);
         for (const char *c = value; *c; c += 3)
             cr_expect_eq(strncmp(c, "\xEF\xBF\xBD", 3), 0, "%zu: %s", i, line);
@@ -175,7 +176,7 @@ Test(log, a_long_value_is_cut_between_characters_and_says_so)
         memset(quotes, 'x', shift);
         memset(euros, 'x', shift == 3 ? 3 : 0);
 
-        char *line = written(&event, LOG_JSON);
+        char *line = logged(&event, LOG_JSON);
         char *error = json_field(line, "error"), *hint = json_field(line, "hint");
         size_t n = strlen(error), m = strlen(hint);
         cr_expect_str_eq(error + n - 3, "…");
@@ -195,13 +196,13 @@ Test(log, a_value_that_just_fits_is_not_cut)
 
     memset(text, 'x', sizeof text);
     text[1024] = '\0';
-    char *line = written(&event, LOG_JSON), *value = json_field(line, "error");
+    char *line = logged(&event, LOG_JSON), *value = json_field(line, "error");
     cr_expect_str_eq(value, text);
     free(value);
     free(line);
 
     text[1024] = 'x', text[1025] = '\0';
-    line = written(&event, LOG_JSON), value = json_field(line, "error");
+    line = logged(&event, LOG_JSON), value = json_field(line, "error");
     cr_expect_eq(strlen(value), 1024);
     cr_expect_str_eq(value + 1021, "…");
     free(value);
@@ -247,7 +248,7 @@ Test(log, the_worst_event_fits_into_one_atomic_write_with_every_field)
                         .address = worst,
                         .file = worst };
 
-    char *line = written(&event, LOG_JSON);
+    char *line = logged(&event, LOG_JSON);
     json_object *object = json_tokener_parse(line);
     cr_assert_not_null(object, "%s", line);
     cr_expect_leq(strlen(line) + 1, 4096);
@@ -275,14 +276,14 @@ Test(log, numbers_ignore_the_locale)
         cr_log_info("no German locale here; the code uses no locale either way");
     cb_event event = { .name = "x.y", .took_ms = 0.5, .retry_seconds = -1.25 };
 
-    expect(&event, LOG_LOGFMT, " level=debug event=x.y took_ms=0.5 retry_seconds=-1.25");
+    expect_written(&event, LOG_LOGFMT, " level=debug event=x.y took_ms=0.5 retry_seconds=-1.25");
 }
 
 Test(log, what_is_not_a_number_is_left_out)
 {
     cb_event event = { .name = "x.y", .took_ms = strtod("inf", NULL), .count = 1 };
 
-    expect(&event, LOG_LOGFMT, " level=debug event=x.y count=1");
+    expect_written(&event, LOG_LOGFMT, " level=debug event=x.y count=1");
 }
 
 Test(log, below_its_level_nothing_is_written)

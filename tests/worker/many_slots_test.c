@@ -29,8 +29,8 @@ Test(many_slots, a_thousand_blocking_handlers_do_ten_thousand_commands_in_13_sec
     enum {
         COMMANDS = 10000
     };
-    test_send(here.db, COMMANDS, NULL);
-    test_exec(here.sql, "ANALYZE commandbus.command_metadata");
+    test_send(bus.db, COMMANDS, NULL);
+    test_exec(bus.conn, "ANALYZE commandbus.command_metadata");
 
     double from = test_clock();
     cb_worker *w =
@@ -42,8 +42,8 @@ Test(many_slots, a_thousand_blocking_handlers_do_ten_thousand_commands_in_13_sec
 
     cr_log_info("%d commands took %.2f s", COMMANDS, took);
     cr_expect_lt(took, most_seconds(), "it took %.2f s", took);
-    expect_value(here.sql, "10000",
+    expect_value(bus.conn, "10000",
                  "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED' AND "
                  "lease_no = 1");
-    expect_value(here.sql, "10000", "SELECT count(*) FROM pgmq.q_payments__replies");
+    expect_value(bus.conn, "10000", "SELECT count(*) FROM pgmq.q_payments__replies");
 }

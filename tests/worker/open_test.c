@@ -3,12 +3,6 @@
 
 TestSuite(open, .init = embed_open, .fini = embed_close);
 
-static cb_outcome succeed(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    return CB_SUCCESS;
-}
-
 static const cb_handler handlers[] = { { "Test", succeed } };
 static const cb_module set = {
     .abi = CB_MODULE_ABI, .name = "one", .handlers = handlers, .n_handlers = 1
@@ -120,7 +114,7 @@ Test(open, does_not_start_without_its_schema_and_starts_when_it_is_there)
 /* CFG.4: nothing was claimed, nothing runs. */
 Test(open, does_not_start_with_more_slots_than_the_machine_gives)
 {
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
 
     cb_error e = start_error(
         &(embed_options){ HANDLERS({ "Test", succeed }), .worker.stack_bytes = (size_t)1 << 46 });
@@ -128,7 +122,7 @@ Test(open, does_not_start_with_more_slots_than_the_machine_gives)
     cr_expect_eq(e.code, CB_MEMORY, "%s", e.message);
     cr_expect(strstr(e.message, "could start only 0 of 5 slots"), "%s", e.message);
     cr_expect(strstr(e.hint, "concurrent-messages"), "%s", e.hint);
-    expect_row(id, "PENDING 0", "status, lease_no");
+    expect_command("PENDING 0", id, "status, lease_no");
     await_value("0", "SELECT count(*) FROM commandbus.worker");
 }
 
@@ -137,8 +131,8 @@ Test(open, registers_its_domains)
 {
     embed_start(HANDLERS({ "Test", succeed }), .domain.domain = "loans");
 
-    cb_uuid id = test_send_one(here.db, .domain = "loans", .reply_to = "loans__replies");
-    await_status(id, "COMPLETED");
+    cb_uuid id = test_send_one(bus.db, .domain = "loans", .reply_to = "loans__replies");
+    await_status("COMPLETED", id);
 }
 
 /* CONTRACT: and so are the targets of command steps, which some other worker serves. */
@@ -148,8 +142,8 @@ Test(open, registers_the_domains_that_are_sent_to)
     cb_worker *w = embed_start(HANDLERS({ "Test", succeed }), .worker.sends_to = others,
                                .worker.n_sends_to = 2);
 
-    test_send_one(here.db, .domain = "loans");
-    test_send_one(here.db, .domain = "cards");
+    test_send_one(bus.db, .domain = "loans");
+    test_send_one(bus.db, .domain = "cards");
     cr_expect_eq(cb_worker_domain(w, 1), NULL);
 }
 

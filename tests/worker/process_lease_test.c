@@ -4,18 +4,17 @@
 #include <stdio.h>
 
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_lease, .init = embed_open, .fini = embed_close);
 
-static cb_flow drive_execute(cb_process *p, void *state)
+static cb_flow drive_at_gate(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "fuel", trip_step_at_gate, .timeout_ms = 60000));
     CB_DO(cb_step(p, "drive", trip_step_at_gate, .timeout_ms = 60000));
     return CB_DONE;
 }
-TRIP_TYPE(Drive, drive_execute, .version = 1);
+TRIP_TYPE(Drive, drive_at_gate, .version = 1);
 
 /* One that overruns at once. */
 static cb_flow late_execute(cb_process *p, void *state)
@@ -37,14 +36,14 @@ Test(process_lease, is_renewed_while_a_step_runs)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
     char *until =
-        test_value(here.sql, "SELECT lease_until + interval '1 s' FROM commandbus.process", NULL);
+        test_value(bus.conn, "SELECT lease_until + interval '1 s' FROM commandbus.process", NULL);
 
     await_value("t", "SELECT lease_until > $1::timestamptz FROM commandbus.process", until);
 
-    expect_process(id, "1", "lease_no");
+    expect_process("1", id, "lease_no");
     free(until);
     gate_open();
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     (void)other;
 }
 
@@ -56,14 +55,14 @@ Test(process_lease, lost_is_what_a_run_came_to_afterwards)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
 
-    test_exec(here.sql, "UPDATE commandbus.process SET lease_no = lease_no + 1, lease_owner = "
+    test_exec(bus.conn, "UPDATE commandbus.process SET lease_no = lease_no + 1, lease_owner = "
                         "'somebody', lease_until = now() + interval '1 hour', wake_at = now() + "
                         "interval '1 hour'");
     gate_open();
 
     await(embed_told("process.stale") + embed_told("lease.lost") > 0);
     await(cb_worker_in_flight(w, NULL) == 0);
-    expect_process(id, "EXECUTING somebody", "status, lease_owner");
+    expect_process("EXECUTING somebody", id, "status, lease_owner");
     cr_expect_eq(gate_entered(), 1, "the second step must not begin");
 }
 
@@ -74,15 +73,15 @@ Test(process_lease, a_locked_row_is_settled_when_it_is_free)
     embed_start(PROCESSES(&Drive));
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
-    PGconn *locker = test_pq_open(here.conninfo);
+    PGconn *locker = test_pq_open(bus.conninfo);
     test_exec(locker, "BEGIN; SELECT FROM commandbus.process FOR UPDATE");
     gate_open();
     await(gate_left() == 1);
 
-    expect_process(id, "EXECUTING 1", "status, settle_no");
+    expect_process("EXECUTING 1", id, "status, settle_no");
     test_exec(locker, "COMMIT");
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     PQfinish(locker);
 }
 
@@ -98,24 +97,24 @@ Test(process_lease, draining_ends_at_the_next_step_and_frees_the_process)
     gate_let(1);
     cr_expect(cb_worker_stop(w, 30));
 
-    expect_value(here.sql, "nobody", holder);
-    expect_process(id, "t 1", "wake_at <= commandbus.now(), state ->> 'steps'");
+    expect_value(bus.conn, "nobody", holder);
+    expect_process("t 1", id, "wake_at <= commandbus.now(), state ->> 'steps'");
     gate_open();
     embed_start(PROCESSES(&Drive));
-    await_process(id, "COMPLETED");
-    expect_process(id, "2", "state ->> 'steps'");
+    await_process("COMPLETED", id);
+    expect_process("2", id, "state ->> 'steps'");
 }
 
 /* Nobody but the test gets into the database, and those who are in are thrown out. */
 static void set_away(PGconn *admin, bool away)
 {
-    char *name = test_value(here.sql, "SELECT current_database()", NULL), sql[200];
+    char *name = test_value(bus.conn, "SELECT current_database()", NULL), sql[200];
 
     snprintf(sql, sizeof sql, "ALTER DATABASE %s ALLOW_CONNECTIONS %s", name, away ? "off" : "on");
     test_exec(admin, sql);
     free(name);
     if (away)
-        test_exec(here.sql,
+        test_exec(bus.conn,
                   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
                   "current_database() AND pid <> pg_backend_pid()");
 }
@@ -135,8 +134,8 @@ Test(process_lease, what_a_run_came_to_is_settled_when_the_database_is_back)
 
     set_away(admin, false);
 
-    await_process(id, "COMPLETED");
-    expect_process(id, "2 1", "state ->> 'steps', lease_no");
+    await_process("COMPLETED", id);
+    expect_process("2 1", id, "state ->> 'steps', lease_no");
     PQfinish(admin);
 }
 
@@ -155,7 +154,7 @@ Test(process_lease, a_worker_can_end_while_its_database_is_away)
     embed_free(w);
 
     set_away(admin, false);
-    expect_process(id, "EXECUTING", "status");
+    expect_process("EXECUTING", id, "status");
     PQfinish(admin);
 }
 

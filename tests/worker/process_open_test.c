@@ -3,18 +3,18 @@
 
 #include "trip.h"
 
-static cb_flow execute(cb_process *p, void *state)
+static cb_flow open_execute(cb_process *p, void *state)
 {
     (void)p, (void)state;
     return CB_DONE;
 }
-TRIP_TYPE(Walk, execute, .version = 1);
+TRIP_TYPE(Walk, open_execute, .version = 1);
 static const cb_process_type elsewhere = {
-    .name = "Swim", .domain = "risk", .state = &trip_fields, .execute = execute
+    .name = "Swim", .domain = "risk", .state = &trip_fields, .execute = open_execute
 };
 static const cb_process_type *const walk[] = { &Walk }, *const swim[] = { &elsewhere };
 
-static void expect_refused(const cb_module *const *sets, size_t n, const char *text)
+static void expect_open_refused(const cb_module *const *sets, size_t n, const char *text)
 {
     cb_worker_domain_options fx = { .domain = "fx", .sets = sets, .n_sets = n };
     cb_worker_options o = { .url = "postgresql://nowhere/none", .domains = &fx, .n_domains = 1 };
@@ -36,8 +36,8 @@ Test(process_open, a_type_that_two_sets_offer_is_refused_with_both_named)
         .abi = CB_MODULE_ABI, .name = "two", .processes = walk, .n_processes = 1
     };
 
-    expect_refused((const cb_module *const[]){ &one, &two }, 2,
-                   "sets 'one' and 'two' both offer process type 'Walk'");
+    expect_open_refused((const cb_module *const[]){ &one, &two }, 2,
+                        "sets 'one' and 'two' both offer process type 'Walk'");
 }
 
 Test(process_open, a_type_of_another_domain_is_refused_with_both_named)
@@ -46,8 +46,8 @@ Test(process_open, a_type_of_another_domain_is_refused_with_both_named)
         .abi = CB_MODULE_ABI, .name = "sea", .processes = swim, .n_processes = 1
     };
 
-    expect_refused((const cb_module *const[]){ &set }, 1,
-                   "'Swim' of set 'sea' belongs to domain 'risk', not to 'fx'");
+    expect_open_refused((const cb_module *const[]){ &set }, 1,
+                        "'Swim' of set 'sea' belongs to domain 'risk', not to 'fx'");
 }
 
 Test(process_open, a_set_may_have_processes_and_no_handlers)

@@ -2,7 +2,6 @@
 #include "embed.h"
 
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_roles, .init = embed_open, .fini = embed_close);
 
@@ -12,22 +11,17 @@ static bool hotel_request(const void *state, json_object *data)
     return json_object_object_add(data, "nights", json_object_new_int(2)) == 0;
 }
 
-static bool take_hotel(void *state, json_object *result)
-{
-    return cb_text_set(&((trip *)state)->hotel,
-                       json_object_get_string(json_object_object_get(result, "hotel")));
-}
-
-static cb_flow stay_execute(cb_process *p, void *state)
+static cb_flow stay_and_sleep(cb_process *p, void *state)
 {
     (void)state;
-    CB_DO(cb_command_step(p, "bookHotel", hotel_request, take_hotel, .wait_timeout_ms = 60000));
+    CB_DO(
+        cb_command_step(p, "bookHotel", hotel_request, trip_take_hotel, .wait_timeout_ms = 60000));
     CB_DO(cb_step(p, "sleep", trip_step, .local = true));
     return CB_DONE;
 }
-TRIP_TYPE(Stay, stay_execute, .version = 1);
+TRIP_TYPE(Stay, stay_and_sleep, .version = 1);
 
-static cb_outcome book(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome book_hotel(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command;
     *result = json_object_new_object();
@@ -43,32 +37,32 @@ static const cb_step_route routes[] = {
 /* RL.2, RL.3: everything in one instance, and nobody polls. */
 Test(process_roles, one_instance_can_do_it_all)
 {
-    embed_start(HANDLERS({ "Book", book }), PROCESSES(&Stay), ROUTES,
+    embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
                 .domain.poll_interval_seconds = 3600);
 
     cb_uuid id = trip_start("Stay");
 
-    await_process(id, "COMPLETED");
-    expect_process(id, "Ritz 1", "state ->> 'hotel', state ->> 'steps'");
-    expect_value(here.sql, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
+    await_process("COMPLETED", id);
+    expect_process("Ritz 1", id, "state ->> 'hotel', state ->> 'steps'");
+    expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
 }
 
 /* CONTRACT, features.*: one for each. */
 Test(process_roles, commands_processes_and_replies_may_be_three_instances)
 {
-    cb_worker *commands = embed_start(HANDLERS({ "Book", book }), PROCESSES(&Stay), ROUTES,
+    cb_worker *commands = embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
                                       .worker.no_processes = true, .worker.no_replies = true);
     cb_worker *processes = embed_start(PROCESSES(&Stay), ROUTES, .worker.no_commands = true,
                                        .worker.no_replies = true);
     cb_uuid id = trip_start("Stay");
     await_value("1", "SELECT count(*) FROM pgmq.q_fx__replies");
-    expect_process(id, "WAITING_FOR_ASYNC bookHotel", "status, current_wait");
+    expect_process("WAITING_FOR_ASYNC bookHotel", id, "status, current_wait");
 
     embed_start(PROCESSES(&Stay), .worker.no_commands = true, .worker.no_processes = true);
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     expect_value(
-        here.sql, "1",
+        bus.conn, "1",
         "SELECT count(DISTINCT worker) FROM commandbus.audit WHERE event_type = 'RECEIVED' "
         "AND worker = $1",
         cb_worker_id(commands));
@@ -85,15 +79,16 @@ Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* 
     moved.reply_queue = "other_replies";
     cb_worker *before = embed_start(PROCESSES(&first), ROUTES, .worker.no_commands = true);
     cb_uuid id = trip_start("Stay");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
     embed_free(before);
 
-    embed_start(HANDLERS({ "Book", book }), .worker.no_processes = true, .worker.no_replies = true);
+    embed_start(HANDLERS({ "Book", book_hotel }), .worker.no_processes = true,
+                .worker.no_replies = true);
     await_value("1", "SELECT count(*) FROM pgmq.q_first_replies");
     embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
 
-    await_process(id, "COMPLETED");
-    expect_value(here.sql, "0", "SELECT count(*) FROM pgmq.q_first_replies");
+    await_process("COMPLETED", id);
+    expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_first_replies");
 }
 
 /* PM.5 */
@@ -101,13 +96,13 @@ Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 {
     embed_start(PROCESSES(&Stay), .worker.reply_grace_seconds = 0.01);
 
-    test_exec(here.sql,
+    test_exec(bus.conn,
               "SELECT pgmq.send('fx__replies', '{\"command_id\": \"x\"}'), "
               "pgmq.send('fx__replies', jsonb_build_object('command_id', gen_random_uuid(), "
               "'correlation_id', gen_random_uuid(), 'outcome', 'SUCCESS'))");
 
     await_value("2", "SELECT count(*) FROM pgmq.a_fx__replies");
-    expect_value(here.sql, "2",
+    expect_value(bus.conn, "2",
                  "SELECT count(*) FROM commandbus.audit WHERE event_type = 'REPLY_DEAD_LETTERED'");
     await(embed_told("replies.dead_lettered") > 0);
 }
@@ -115,12 +110,12 @@ Test(process_roles, a_reply_that_belongs_to_nobody_is_archived_after_its_grace)
 /* Nobody has taken the commands away from an instance that serves none. */
 Test(process_roles, an_instance_without_commands_leaves_them_alone)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", book }), PROCESSES(&Stay), ROUTES,
+    cb_worker *w = embed_start(HANDLERS({ "Test", book_hotel }), PROCESSES(&Stay), ROUTES,
                                .worker.no_commands = true, .domain.prefetch = 3);
-    cb_uuid command = test_send_one(here.db, .domain = "fx");
+    cb_uuid command = test_send_one(bus.db, .domain = "fx");
     cb_uuid id = trip_start("Stay");
 
-    await_process(id, "WAITING_FOR_ASYNC");
-    expect_row(command, "PENDING 0", "status, lease_no");
+    await_process("WAITING_FOR_ASYNC", id);
+    expect_command("PENDING 0", command, "status, lease_no");
     cr_expect(cb_worker_stop(w, 30));
 }

@@ -2,7 +2,6 @@
 #include "embed.h"
 
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(process_run, .init = embed_open, .fini = embed_close);
 
@@ -31,8 +30,8 @@ Test(process_run, a_process_of_local_steps_completes_in_one_run)
 
     cb_uuid id = trip_start("Walk");
 
-    await_process(id, "COMPLETED");
-    expect_process(id, "2 2 1", "state ->> 'steps', version, settle_no");
+    await_process("COMPLETED", id);
+    expect_process("2 2 1", id, "state ->> 'steps', version, settle_no");
     await(cb_worker_in_flight(w, NULL) == 0);
     cr_expect_eq(embed_told("process.completed"), 1);
 }
@@ -45,15 +44,15 @@ Test(process_run, a_step_with_an_effect_begins_after_its_checkpoint)
     cb_uuid id = trip_start("Drive");
     await(gate_waiting() == 1);
 
-    expect_value(here.sql, "STARTED 1",
+    expect_value(bus.conn, "STARTED 1",
                  "SELECT concat_ws(' ', status, attempts) FROM commandbus.process_history WHERE "
                  "process_id = $1 AND name = 'fuel'",
                  id.text);
-    expect_process(id, "EXECUTING t", "status, lease_owner IS NOT NULL");
+    expect_process("EXECUTING t", id, "status, lease_owner IS NOT NULL");
     cr_expect_eq(cb_worker_in_flight(w, "fx"), 1);
 
     gate_open();
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
 }
 
 /* WRK.3 for processes. */
@@ -80,11 +79,11 @@ Test(process_run, a_type_that_the_worker_does_not_have_is_left_alone)
     embed_start(PROCESSES(&Walk));
     cb_uuid other = trip_start("Drive"), own = trip_start("Walk");
 
-    await_process(own, "COMPLETED");
-    expect_process(other, "PENDING 0", "status, lease_no");
+    await_process("COMPLETED", own);
+    expect_process("PENDING 0", other, "status, lease_no");
 
     embed_start(PROCESSES(&Drive));
-    await_process(other, "COMPLETED");
+    await_process("COMPLETED", other);
 }
 
 /* DESIGN 4, version skew. */
@@ -95,15 +94,15 @@ Test(process_run, what_a_newer_version_wrote_is_left_to_newer_workers)
     };
     embed_free(embed_start(PROCESSES(&Walk)));
     cb_uuid newer = trip_start("Walk"), fresh = trip_start("Walk");
-    test_exec(here.sql, "UPDATE commandbus.process SET version = 2");
-    test_exec(here.sql, "UPDATE commandbus.process SET version = 0 WHERE process_id = (SELECT "
+    test_exec(bus.conn, "UPDATE commandbus.process SET version = 2");
+    test_exec(bus.conn, "UPDATE commandbus.process SET version = 0 WHERE process_id = (SELECT "
                         "max(process_id::text)::uuid FROM commandbus.process)");
 
     embed_start(PROCESSES(&old));
 
     await_value("1", "SELECT count(*) FROM commandbus.process WHERE status = 'COMPLETED'");
     expect_value(
-        here.sql, "1",
+        bus.conn, "1",
         "SELECT count(*) FROM commandbus.process WHERE status = 'PENDING' AND version = 2");
     (void)newer, (void)fresh;
 }
@@ -134,11 +133,11 @@ Test(process_run, a_response_goes_on_with_a_process_that_waits)
 {
     embed_start(PROCESSES(&Patient), .domain.poll_interval_seconds = 3600);
     cb_uuid id = trip_start("Patient");
-    await_process(id, "WAITING_FOR_ASYNC");
+    await_process("WAITING_FOR_ASYNC", id);
 
-    test_exec(here.sql, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
+    test_exec(bus.conn, "SELECT commandbus.respond(process_id, 'go') FROM commandbus.process");
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
 }
 
 Test(process_run, a_timer_fires_within_a_second_though_nobody_polls)
@@ -146,10 +145,10 @@ Test(process_run, a_timer_fires_within_a_second_though_nobody_polls)
     embed_start(PROCESSES(&Wait), .domain.poll_interval_seconds = 3600);
     cb_uuid id = trip_start("Wait");
 
-    await_process(id, "WAITING_FOR_TSQ");
+    await_process("WAITING_FOR_TSQ", id);
 
-    expect_process(id, "WAIT_TIMEOUT", "error_code");
-    char *late = test_value(here.sql,
+    expect_process("WAIT_TIMEOUT", id, "error_code");
+    char *late = test_value(bus.conn,
                             "SELECT extract(epoch FROM p.updated_at - h.timeout_at) FROM "
                             "commandbus.process p JOIN commandbus.process_history h USING "
                             "(process_id) WHERE process_id = $1",
@@ -182,6 +181,6 @@ Test(process_run, a_step_that_fails_comes_again_by_its_timer)
 
     cb_uuid id = trip_start("Stubborn");
 
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     await(embed_told("process.retries") == 2);
 }

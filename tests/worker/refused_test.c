@@ -4,31 +4,23 @@
 
 #include "engine.h"
 #include "trip.h"
-#include "trip_start.h"
 
 TestSuite(refused, .init = embed_open, .fini = embed_close);
 
-static cb_outcome at_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
-static cb_flow walk_execute(cb_process *p, void *state)
+static cb_flow walk_at_gate(cb_process *p, void *state)
 {
     (void)state;
     CB_DO(cb_step(p, "walk", trip_step_at_gate, .timeout_ms = 60000));
     return CB_DONE;
 }
-TRIP_TYPE(Walk, walk_execute, .version = 1);
+TRIP_TYPE(Walk, walk_at_gate, .version = 1);
 
-static void take_away(const char *function)
+static void rename_function(const char *function)
 {
     char sql[128];
 
     snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s RENAME TO %s_away", function, function);
-    test_exec(here.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
 static void bring_back(const char *function)
@@ -36,7 +28,7 @@ static void bring_back(const char *function)
     char sql[128];
 
     snprintf(sql, sizeof sql, "ALTER FUNCTION commandbus.%s_away RENAME TO %s", function, function);
-    test_exec(here.sql, sql);
+    test_exec(bus.conn, sql);
 }
 
 /* Not ready, and the reason says what is refused. */
@@ -63,12 +55,12 @@ static int64_t refusals(cb_worker *w, trouble *t)
 
 Test(refused, claims_make_the_instance_unready_and_are_logged_once)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(is_ready(w));
 
-    take_away("receive");
+    rename_function("receive");
     await(is_unready_for(w, "claim in domain fx"));
-    test_send(here.db, 30, NULL); /* notifications, which do not make it ask more often */
+    test_send(bus.db, 30, NULL); /* notifications, which do not make it ask more often */
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
@@ -82,14 +74,14 @@ Test(refused, claims_make_the_instance_unready_and_are_logged_once)
 
 Test(refused, claims_of_one_domain_do_not_hold_up_another)
 {
-    const cb_handler handlers[] = { { "Test", at_gate } };
+    const cb_handler handlers[] = { { "Test", wait_at_gate } };
     const cb_module *set = embed_set("other", handlers, 1);
     const cb_worker_domain_options other = { .domain = "doomed", .sets = &set, .n_sets = 1 };
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }), .more = &other, .n_more = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }), .more = &other, .n_more = 1);
 
-    test_exec(here.sql, "SELECT pgmq.drop_queue('doomed__commands')");
+    test_exec(bus.conn, "SELECT pgmq.drop_queue('doomed__commands')");
     await(!is_ready(w));
-    test_send(here.db, 30, NULL);
+    test_send(bus.db, 30, NULL);
 
     await_value("30",
                 "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
@@ -102,44 +94,44 @@ Test(refused, claims_of_processes_make_the_instance_unready_and_are_logged_once)
     cb_worker *w = embed_start(PROCESSES(&Walk));
     await(is_ready(w));
 
-    take_away("claim_processes");
+    rename_function("claim_processes");
     await(is_unready_for(w, "claim in domain fx"));
     cb_uuid id = trip_start("Walk");
     await(refusals(w, &w->claims[PROCESSES].lanes[0]->claiming.refused) >= 3);
 
     cr_expect_eq(embed_told("claim.refused"), 1);
     bring_back("claim_processes");
-    await_process(id, "COMPLETED");
+    await_process("COMPLETED", id);
     await(is_ready(w));
 }
 
 Test(refused, outcomes_make_the_instance_unready_until_they_are_taken)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
-    take_away("settle");
+    rename_function("settle");
     gate_open();
     await(is_unready_for(w, "settle"));
     await(refusals(w, &w->settling[COMMANDS].trouble) >= 2);
 
     cr_expect_eq(embed_told("settle.refused"), 1);
     bring_back("settle");
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
     await(is_ready(w));
-    expect_row(id, "1 1", "attempts, lease_no");
+    expect_command("1 1", id, "attempts, lease_no");
 }
 
 Test(refused, renewals_make_the_instance_unready_and_are_logged_once)
 {
     gate_close();
-    cb_uuid id = test_send_one(here.db, .timeout_seconds = 60);
-    cb_worker *w = embed_start(HANDLERS({ "Test", at_gate }));
+    cb_uuid id = test_send_one(bus.db, .timeout_seconds = 60);
+    cb_worker *w = embed_start(HANDLERS({ "Test", wait_at_gate }));
     await(gate_waiting() == 1);
 
-    take_away("extend");
+    rename_function("extend");
     await(is_unready_for(w, "renew"));
     await(refusals(w, &w->renewals.refused[COMMANDS]) >= 3);
 
@@ -147,19 +139,19 @@ Test(refused, renewals_make_the_instance_unready_and_are_logged_once)
     bring_back("extend");
     await(is_ready(w));
     gate_open();
-    await_status(id, "COMPLETED");
+    await_status("COMPLETED", id);
 }
 
 /* What it can work without does not make it unready, but is logged, once. */
 Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
 {
-    cb_worker *w = embed_worker(HANDLERS({ "Test", at_gate }));
+    cb_worker *w = embed_worker(HANDLERS({ "Test", wait_at_gate }));
     w->chore_seconds[CHORE_HEARTBEAT] = 0.2;
     embed_started(w);
     await(is_ready(w));
 
-    take_away("heartbeat");
-    take_away("sleep_announce");
+    rename_function("heartbeat");
+    rename_function("sleep_announce");
     await(refusals(w, &w->chore_refused[CHORE_HEARTBEAT]) >= 5);
     await(refusals(w, &w->claims[COMMANDS].lanes[0]->claiming.sleep.refused) >= 2);
 
@@ -167,8 +159,8 @@ Test(refused, announcements_and_heartbeats_leave_the_instance_at_work)
     /* One of each: the heartbeat, the domain's commands, its processes. */
     size_t told = embed_told("database.refused");
     cr_expect_leq(told, 3, "told %zu times", told);
-    cb_uuid id = test_send_one(here.db, .max_attempts = 1);
-    await_status(id, "COMPLETED");
+    cb_uuid id = test_send_one(bus.db, .max_attempts = 1);
+    await_status("COMPLETED", id);
     bring_back("heartbeat");
     bring_back("sleep_announce");
     await(embed_told("database.accepts") == told);

@@ -5,29 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-static cb_outcome first(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome first_handler(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command, (void)result;
     return CB_SUCCESS;
 }
 
-static cb_outcome second(cb_context *ctx, const cb_command *command, json_object **result)
+static cb_outcome second_handler(cb_context *ctx, const cb_command *command, json_object **result)
 {
     (void)ctx, (void)command, (void)result;
     return CB_TRANSIENT;
 }
 
-static const cb_handler fx_handlers[] = { { "ReleaseFx", second }, { "BookFx", first } };
+static const cb_handler fx_handlers[] = { { "ReleaseFx", second_handler },
+                                          { "BookFx", first_handler } };
 static const cb_module fx = {
     .abi = CB_MODULE_ABI, .name = "fx", .handlers = fx_handlers, .n_handlers = 2
 };
 
-static const cb_handler risk_handlers[] = { { "BookRisk", first } };
+static const cb_handler risk_handlers[] = { { "BookRisk", first_handler } };
 static const cb_module risk = {
     .abi = CB_MODULE_ABI, .name = "risk", .handlers = risk_handlers, .n_handlers = 1
 };
 
-#define expect_refused(text, ...)                                                           \
+#define expect_registry_refused(text, ...)                                                  \
     do {                                                                                    \
         const cb_module *sets_[] = { __VA_ARGS__ };                                         \
         registry r_;                                                                        \
@@ -49,8 +50,8 @@ Test(registry, finds_the_handlers_of_every_set_of_its_domain)
     cr_assert(registry_init(&r, "money", sets, 2, &e), "%s", e.message);
 
     cr_assert_eq(r.n, 3);
-    cr_expect_eq(r.entries[registry_find(&r, "BookFx")].run, first);
-    cr_expect_eq(r.entries[registry_find(&r, "ReleaseFx")].run, second);
+    cr_expect_eq(r.entries[registry_find(&r, "BookFx")].run, first_handler);
+    cr_expect_eq(r.entries[registry_find(&r, "ReleaseFx")].run, second_handler);
     cr_expect_eq(r.entries[registry_find(&r, "BookRisk")].set, &risk);
     registry_done(&r);
 }
@@ -93,7 +94,7 @@ Test(registry, finds_each_of_many_types)
     registry r;
     for (size_t i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "Type%zu", i * 7919 % MANY);
-        handlers[i] = (cb_handler){ names[i], first };
+        handlers[i] = (cb_handler){ names[i], first_handler };
     }
 
     cr_assert(registry_init(&r, "money", sets, 1, NULL));
@@ -108,20 +109,21 @@ Test(registry, finds_each_of_many_types)
 /* WRK.13 */
 Test(registry, refuses_a_type_that_two_sets_offer_and_names_both)
 {
-    static const cb_handler again[] = { { "Unwind", second }, { "BookFx", second } };
+    static const cb_handler again[] = { { "Unwind", second_handler },
+                                        { "BookFx", second_handler } };
     const cb_module other = {
         .abi = CB_MODULE_ABI, .name = "other", .handlers = again, .n_handlers = 2
     };
 
-    expect_refused("domain 'money'", &risk, &fx, &other);
-    expect_refused("'fx'", &risk, &fx, &other);
-    expect_refused("'other'", &risk, &fx, &other);
-    expect_refused("'BookFx'", &risk, &fx, &other);
+    expect_registry_refused("domain 'money'", &risk, &fx, &other);
+    expect_registry_refused("'fx'", &risk, &fx, &other);
+    expect_registry_refused("'other'", &risk, &fx, &other);
+    expect_registry_refused("'BookFx'", &risk, &fx, &other);
 }
 
 Test(registry, refuses_a_set_given_twice)
 {
-    expect_refused("set 'risk' offers command type 'BookRisk' twice", &risk, &fx, &risk);
+    expect_registry_refused("set 'risk' offers command type 'BookRisk' twice", &risk, &fx, &risk);
 }
 
 /* Sets that a program brings itself were not checked by a loader. */
@@ -141,9 +143,9 @@ Test(registry, refuses_manifests_that_a_worker_cannot_trust)
         .abi = CB_MODULE_ABI, .name = "hollow", .handlers = hollow, .n_handlers = 1
     };
 
-    expect_refused("ABI 7", &fx, &newer);
-    expect_refused("calls itself ''", &nameless);
-    expect_refused("no handlers", &empty);
-    expect_refused("'Hollow'", &no_function);
-    expect_refused("NULL", &fx, NULL);
+    expect_registry_refused("ABI 7", &fx, &newer);
+    expect_registry_refused("calls itself ''", &nameless);
+    expect_registry_refused("no handlers", &empty);
+    expect_registry_refused("'Hollow'", &no_function);
+    expect_registry_refused("NULL", &fx, NULL);
 }

@@ -10,7 +10,7 @@
 
 static char modules[512], broken[512], folder[64];
 
-static void set_up(void)
+static void open_folder(void)
 {
     snprintf(modules, sizeof modules, "%s/tests/modules", getenv("COMMANDBUS_BUILD_DIR"));
     snprintf(broken, sizeof broken, "%.500s/broken", modules);
@@ -18,7 +18,7 @@ static void set_up(void)
     cr_assert(mkdtemp(folder));
 }
 
-static void tear_down(void)
+static void close_folder(void)
 {
     char command[128];
 
@@ -26,7 +26,7 @@ static void tear_down(void)
     cr_expect_eq(system(command), 0);
 }
 
-TestSuite(set, .init = set_up, .fini = tear_down);
+TestSuite(set, .init = open_folder, .fini = close_folder);
 
 /* A file of the test's own folder; returns its path in static storage. */
 static const char *put_file(const char *name, const char *text)
@@ -41,7 +41,7 @@ static const char *put_file(const char *name, const char *text)
     return path;
 }
 
-#define expect_refused(dir, name, text)                                                  \
+#define expect_load_refused(dir, name, text)                                             \
     do {                                                                                 \
         cb_set *set_ = NULL;                                                             \
         cb_error e_ = { 0 };                                                             \
@@ -132,9 +132,9 @@ Test(set, that_was_freed_can_be_loaded_again)
 /* WRK.13: which ABI the file has and which this worker speaks; the rest of the manifest is garbage. */
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
-    expect_refused(broken, "wrong_abi",
-                   "/wrong_abi.so was built for ABI 7, this worker speaks 6: "
-                   "rebuild it against commandbus 0.");
+    expect_load_refused(broken, "wrong_abi",
+                        "/wrong_abi.so was built for ABI 7, this worker speaks 6: "
+                        "rebuild it against commandbus 0.");
 }
 
 /* WRK.13 */
@@ -159,14 +159,14 @@ Test(set, whose_manifest_is_wrong_is_refused_with_the_reason)
     };
 
     for (size_t i = 0; i < CB_COUNT(cases); i++)
-        expect_refused(broken, cases[i].name, cases[i].text);
+        expect_load_refused(broken, cases[i].name, cases[i].text);
 }
 
 Test(set, whose_open_fails_is_refused_in_its_own_words)
 {
-    expect_refused(broken, "refusing", "/refusing.so failed to open: the rate table is empty");
-    expect_refused(broken, "refusing", "Fill it.");
-    expect_refused(broken, "silent", "its open() failed without a reason");
+    expect_load_refused(broken, "refusing", "/refusing.so failed to open: the rate table is empty");
+    expect_load_refused(broken, "refusing", "Fill it.");
+    expect_load_refused(broken, "silent", "its open() failed without a reason");
 }
 
 Test(set, that_is_missing_is_refused_with_what_there_is)
@@ -177,9 +177,9 @@ Test(set, that_is_missing_is_refused_with_what_there_is)
     put_file("Notes.so", "");
     put_file("README.md", "");
 
-    expect_refused(folder, "payment", "there is no handler set 'payment'");
-    expect_refused(folder, "payment", folder);
-    expect_refused(folder, "payment", "The folder holds: fx, payments.");
+    expect_load_refused(folder, "payment", "there is no handler set 'payment'");
+    expect_load_refused(folder, "payment", folder);
+    expect_load_refused(folder, "payment", "The folder holds: fx, payments.");
 }
 
 Test(set, that_is_missing_and_like_no_other_gets_no_suggestion)
@@ -210,12 +210,12 @@ Test(set, that_is_missing_among_very_many_is_still_refused_in_one_line)
 
 Test(set, in_an_empty_or_missing_folder_says_which_setting_to_look_at)
 {
-    expect_refused(folder, "fx", "worker.modules-dir");
-    expect_refused("/nowhere/at/all", "fx", "/nowhere/at/all: No such file or directory");
-    expect_refused("/nowhere/at/all", "fx", "worker.modules-dir");
-    expect_refused(put_file("file", ""), "fx", "Not a directory");
-    expect_refused("", "fx", "worker.modules-dir");
-    expect_refused(NULL, "fx", "worker.modules-dir");
+    expect_load_refused(folder, "fx", "worker.modules-dir");
+    expect_load_refused("/nowhere/at/all", "fx", "/nowhere/at/all: No such file or directory");
+    expect_load_refused("/nowhere/at/all", "fx", "worker.modules-dir");
+    expect_load_refused(put_file("file", ""), "fx", "Not a directory");
+    expect_load_refused("", "fx", "worker.modules-dir");
+    expect_load_refused(NULL, "fx", "worker.modules-dir");
 }
 
 Test(set, whose_file_is_not_a_shared_object_is_refused_in_the_words_of_the_loader)
@@ -223,8 +223,8 @@ Test(set, whose_file_is_not_a_shared_object_is_refused_in_the_words_of_the_loade
     put_file("text.so", "this is text, and long enough to be more than the header of an ELF file.");
     put_file("empty.so", "");
 
-    expect_refused(folder, "text", "invalid ELF header");
-    expect_refused(folder, "empty", "file too short");
+    expect_load_refused(folder, "text", "invalid ELF header");
+    expect_load_refused(folder, "empty", "file too short");
 }
 
 Test(set, that_is_not_a_file_is_refused_without_waiting_for_it)
@@ -235,8 +235,8 @@ Test(set, that_is_not_a_file_is_refused_without_waiting_for_it)
     snprintf(path, sizeof path, "%s/folder.so", folder);
     cr_assert_eq(mkdir(path, 0700), 0);
 
-    expect_refused(folder, "pipe", "/pipe.so is not a file");
-    expect_refused(folder, "folder", "/folder.so is not a file");
+    expect_load_refused(folder, "pipe", "/pipe.so is not a file");
+    expect_load_refused(folder, "folder", "/folder.so is not a file");
 }
 
 Test(set, is_never_looked_for_outside_its_folder)
@@ -250,6 +250,6 @@ Test(set, is_never_looked_for_outside_its_folder)
                                          "a_name_that_is_longer_than_any_queue_of_pgmq_may_be" };
 
     for (size_t i = 0; i < CB_COUNT(names); i++)
-        expect_refused(modules, names[i], "invalid handler set name");
-    expect_refused(modules, NULL, "invalid handler set name");
+        expect_load_refused(modules, names[i], "invalid handler set name");
+    expect_load_refused(modules, NULL, "invalid handler set name");
 }

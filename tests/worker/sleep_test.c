@@ -36,7 +36,7 @@ static bool has_looked(cb_worker *w)
  * comes in time: the worker looks again by itself. */
 Test(sleeping, finds_what_was_committed_by_a_sender_that_had_not_seen_the_sleeper)
 {
-    OWNED(cb_db) sender = test_bus_open(here.conninfo);
+    OWNED(cb_db) sender = test_bus_open(bus.conninfo);
     cb_error e = { 0 };
     cr_assert(cb_db_begin(sender, &e), "%s", e.message);
     test_send_one(sender, .domain = "fx");

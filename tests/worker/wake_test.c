@@ -6,13 +6,6 @@ TestSuite(wake, .init = embed_open, .fini = embed_close);
 /* Longer than any test waits: whatever happens sooner was not a poll. */
 static const double never = 300;
 
-static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_object **result)
-{
-    (void)ctx, (void)command, (void)result;
-    gate_pass();
-    return CB_SUCCESS;
-}
-
 #define sleepers                                                                            \
     "SELECT count(*) FROM commandbus.sleeper WHERE expires_at > statement_timestamp() AND " \
     "queue_name LIKE '%\\_\\_commands'"
@@ -20,14 +13,15 @@ static cb_outcome pass_gate(cb_context *ctx, const cb_command *command, json_obj
 /* DESIGN 2, Wake-up */
 Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
 {
-    cb_worker *w = embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 60);
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 60);
 
     await_value("1", sleepers);
 
-    expect_value(here.sql, cb_worker_id(w),
+    expect_value(bus.conn, cb_worker_id(w),
                  "SELECT worker FROM commandbus.sleeper WHERE queue_name = 'fx__commands'");
     expect_value(
-        here.sql, "fx__commands t",
+        bus.conn, "fx__commands t",
         "SELECT queue_name || CASE WHEN expires_at BETWEEN now() + interval '90 s' AND "
         "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper WHERE queue_name = 'fx__commands'");
 }
@@ -36,12 +30,12 @@ Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
  * as everything before it. */
 Test(wake, a_send_wakes_it_at_once)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never);
     await_value("1", sleepers);
 
     for (int i = 0; i < 20; i++) {
-        cb_uuid id = test_send_one(here.db, .domain = "fx");
-        await_status(id, "COMPLETED");
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        await_status("COMPLETED", id);
     }
 }
 
@@ -57,21 +51,21 @@ Test(wake, a_retry_without_a_backoff_wakes_it_too)
     embed_start(HANDLERS({ "Test", fail_first }), .domain.poll_interval_seconds = never);
     await_value("1", sleepers);
 
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
 
-    await_status(id, "COMPLETED");
-    expect_row(id, "3", "attempts");
+    await_status("COMPLETED", id);
+    expect_command("3", id, "attempts");
 }
 
 /* A sleeper row costs every sender a notification: a busy worker has none. */
 Test(wake, a_busy_worker_takes_its_announcement_back_and_an_idle_one_gives_it_again)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
                 .domain.concurrent_messages = 2);
     await_value("1", sleepers);
     gate_close();
 
-    test_send(here.db, 30, NULL);
+    test_send(bus.db, 30, NULL);
     await(gate_waiting() == 2);
     await_value("0", sleepers);
     gate_open();
@@ -87,11 +81,11 @@ Test(wake, a_place_that_another_worker_gave_back_wakes_it)
     const int limit = 1;
     gate_close();
     for (int i = 0; i < 2; i++)
-        embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = never,
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
                     .domain.fleet_limit = &limit);
     await_value("2", sleepers);
 
-    test_send(here.db, 10, NULL);
+    test_send(bus.db, 10, NULL);
     await(gate_waiting() == 1);
     gate_open();
 
@@ -103,15 +97,15 @@ Test(wake, a_place_that_another_worker_gave_back_wakes_it)
 /* WRK.1: use-notify = false */
 Test(wake, polling_alone_finds_everything_and_announces_nobody)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.no_notify = true);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.no_notify = true);
 
     for (int i = 0; i < 5; i++) {
-        cb_uuid id = test_send_one(here.db, .domain = "fx");
-        await_status(id, "COMPLETED");
-        expect_value(here.sql, "0", sleepers);
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        await_status("COMPLETED", id);
+        expect_value(bus.conn, "0", sleepers);
     }
     cr_expect_eq(embed_told("listen.ready"), 0);
-    expect_value(here.sql, "0",
+    expect_value(bus.conn, "0",
                  "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                  "AND query ILIKE 'LISTEN%'");
 }
@@ -119,23 +113,23 @@ Test(wake, polling_alone_finds_everything_and_announces_nobody)
 /* DESIGN 2: who cannot hear polls and does not announce. */
 Test(wake, a_listener_that_cannot_connect_leaves_the_worker_polling)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }),
+    embed_start(HANDLERS({ "Test", wait_at_gate }),
                 .worker.listen_url = "postgresql://127.0.0.1:1/none?user=nobody");
     await(embed_told("listen.failed") > 0);
 
-    cb_uuid id = test_send_one(here.db, .domain = "fx");
-    await_status(id, "COMPLETED");
+    cb_uuid id = test_send_one(bus.db, .domain = "fx");
+    await_status("COMPLETED", id);
 
-    expect_value(here.sql, "0", sleepers);
+    expect_value(bus.conn, "0", sleepers);
 }
 
 /* A domain that is quiet for longer than its announcement lasts renews it. */
 Test(wake, the_announcement_is_renewed_before_it_expires)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.5);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 0.5);
     await_value("1", sleepers);
     char *first = test_value(
-        here.sql, "SELECT expires_at FROM commandbus.sleeper WHERE queue_name = 'fx__commands'",
+        bus.conn, "SELECT expires_at FROM commandbus.sleeper WHERE queue_name = 'fx__commands'",
         NULL);
 
     await_value(
@@ -147,13 +141,13 @@ Test(wake, the_announcement_is_renewed_before_it_expires)
 
 Test(wake, what_is_delayed_is_found_when_it_is_due)
 {
-    embed_start(HANDLERS({ "Test", pass_gate }), .domain.poll_interval_seconds = 0.2);
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = 0.2);
     await_value("1", sleepers);
 
-    cb_uuid id = test_send_one(here.db, .delay_seconds = 1);
-    await_status(id, "COMPLETED");
+    cb_uuid id = test_send_one(bus.db, .delay_seconds = 1);
+    await_status("COMPLETED", id);
 
-    expect_value(here.sql, "t",
+    expect_value(bus.conn, "t",
                  "SELECT at >= created_at + interval '1 s' FROM commandbus.audit JOIN "
                  "commandbus.command_metadata USING (command_id) WHERE event_type = 'RECEIVED'");
 }

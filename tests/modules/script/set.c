@@ -1,4 +1,4 @@
-/* Scripts (tests/support/script.h) as a set, for domain payments. */
+/* Scripts (tests/toys/script.h) as a set, for domain payments. */
 #include <commandbus/module.h>
 
 #include "script.h"

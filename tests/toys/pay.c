@@ -17,6 +17,12 @@ void pay_register(cb_db *db)
     cr_assert(cb_process_register(db, &pay, 1, &e), "%s", e.message);
 }
 
+void pay_open(void)
+{
+    bus_open();
+    pay_register(bus.db);
+}
+
 cb_uuid pay_start_options(cb_db *db, const cb_process_request_options *options)
 {
     cb_error e = { 0 };

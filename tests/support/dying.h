@@ -1,7 +1,7 @@
 /* A worker that dies just before something would have become durable: what it did since is done, and nobody
  * knows. The stage's own crash_after dies just after it. */
-#ifndef TEST_PROCESS_DYING_H
-#define TEST_PROCESS_DYING_H
+#ifndef TEST_SUPPORT_DYING_H
+#define TEST_SUPPORT_DYING_H
 
 #include "stage.h"
 
@@ -21,8 +21,8 @@ static inline bool dying_settle(dying *d, cb_process_settlement *settlement)
         d->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(d->stage->rig.db, d->stage->kit.worker, settlement, 1, &e),
-              "%s: %s", e.message, settlement->item);
+    cr_assert(cb_process_settle(bus.db, d->stage->kit.worker, settlement, 1, &e), "%s: %s",
+              e.message, settlement->item);
     expect_verdict(CB_SETTLED, settlement->verdict);
     return true;
 }
@@ -45,8 +45,7 @@ static inline bool dying_step(dying *d)
     cb_error e;
 
     d->dead = false;
-    cr_assert(cb_process_claim_due(d->stage->rig.db, &options, 1, &claim, &look, &e), "%s",
-              e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, 1, &claim, &look, &e), "%s", e.message);
     if (cb_process_claim_count(claim) == 0)
         return false;
     cb_run_process(d->stage->kit.run, cb_process_claim_at(claim, 0), &host, d, &d->stage->kit.last);

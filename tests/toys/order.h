@@ -7,8 +7,8 @@
  *     ship      payments/Ship
  *
  * and all but reserve again as often as `repeat` says. Its functions do what the test says. */
-#ifndef TEST_SUPPORT_ORDER_H
-#define TEST_SUPPORT_ORDER_H
+#ifndef TEST_TOYS_ORDER_H
+#define TEST_TOYS_ORDER_H
 
 #include "tour.h"
 

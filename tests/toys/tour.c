@@ -6,7 +6,7 @@
 tour_script tour_plays;
 char tour_calls[4000];
 
-static void add(tour *t, const char *word)
+static void tour_add(tour *t, const char *word)
 {
     char *longer = NULL;
 
@@ -16,12 +16,12 @@ static void add(tour *t, const char *word)
 }
 
 /* One function of the process: it leaves a trace in the state and in the memory of the test. */
-static cb_outcome play(cb_context *ctx, tour *t, const char *name, cb_outcome outcome)
+static cb_outcome tour_play(cb_context *ctx, tour *t, const char *name, cb_outcome outcome)
 {
     size_t used = strlen(tour_calls);
 
     snprintf(tour_calls + used, sizeof tour_calls - used, "%s%s", used ? " " : "", name);
-    add(t, name);
+    tour_add(t, name);
     if (tour_plays.during)
         tour_plays.during(name);
     switch (outcome) {
@@ -38,10 +38,10 @@ static cb_outcome play(cb_context *ctx, tour *t, const char *name, cb_outcome ou
     }
 }
 
-#define FUNCTION(name)                                   \
-    static cb_outcome name(cb_context *ctx, void *state) \
-    {                                                    \
-        return play(ctx, state, #name, tour_plays.name); \
+#define FUNCTION(name)                                        \
+    static cb_outcome name(cb_context *ctx, void *state)      \
+    {                                                         \
+        return tour_play(ctx, state, #name, tour_plays.name); \
     }
 FUNCTION(prepare)
 FUNCTION(quote)
@@ -73,7 +73,7 @@ static bool take_risk(void *state, json_object *result)
 {
     tour *t = state;
 
-    add(t, "risk");
+    tour_add(t, "risk");
     return !tour_plays.refuse_result && take_id(result, &t->risk_id);
 }
 
@@ -81,11 +81,11 @@ static bool take_fx(void *state, json_object *result)
 {
     tour *t = state;
 
-    add(t, "fx");
+    tour_add(t, "fx");
     return take_id(result, &t->fx_id);
 }
 
-static bool may_go(const void *state)
+static bool tour_may_go(const void *state)
 {
     return ((const tour *)state)->gone;
 }
@@ -107,7 +107,7 @@ static cb_flow tour_execute(cb_process *p, void *state)
                           .compensate = undo_fx));
     CB_DO(cb_step(p, "finish", finish));
     if (t->wait_at_last)
-        CB_DO(cb_wait(p, "go", may_go));
+        CB_DO(cb_wait(p, "go", tour_may_go));
     if (t->decline)
         return cb_business_failure(p, "DECLINED", "the customer does not want it");
     return CB_DONE;
@@ -115,19 +115,19 @@ static cb_flow tour_execute(cb_process *p, void *state)
 
 /* ---- what arrives, and how it ends ---- */
 
-static bool take_note(void *state, json_object *payload)
+static bool tour_take_note(void *state, json_object *payload)
 {
     json_object *word = NULL;
 
     if (!json_object_object_get_ex(payload, "word", &word))
         return false;
-    add(state, json_object_get_string(word));
+    tour_add(state, json_object_get_string(word));
     if (tour_plays.during)
         tour_plays.during("note");
     return true;
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool tour_take_go(void *state, json_object *payload)
 {
     (void)payload;
     ((tour *)state)->gone = true;
@@ -137,16 +137,16 @@ static bool take_go(void *state, json_object *payload)
 static void on_completed(cb_process *p, void *state)
 {
     (void)p;
-    add(state, "completed");
+    tour_add(state, "completed");
 }
 
 static void on_canceled(cb_process *p, void *state)
 {
     (void)p;
-    add(state, "canceled");
+    tour_add(state, "canceled");
 }
 
-static const cb_response responses[] = { { "note", take_note }, { "go", take_go } };
+static const cb_response responses[] = { { "note", tour_take_note }, { "go", tour_take_go } };
 
 const cb_process_type tour_type = { .name = "Tour",
                                     .domain = "payments",
@@ -187,24 +187,24 @@ cb_uuid tour_at_fx(stage *s, const char *state)
     return id;
 }
 
-void tour_retry(stage *s, cb_uuid id)
+void tour_retry(cb_uuid id)
 {
     cb_error e;
 
-    cr_assert(cb_process_retry(s->rig.db, id.text, "olga", "again", NULL, &e), "%s", e.message);
+    cr_assert(cb_process_retry(bus.db, id.text, "olga", "again", NULL, &e), "%s", e.message);
 }
 
-void tour_cancel(stage *s, cb_uuid id, bool undo)
+void tour_cancel(cb_uuid id, bool undo)
 {
     cb_error e;
 
-    cr_assert(cb_process_cancel(s->rig.db, id.text, "olga", "enough", undo, &e), "%s", e.message);
+    cr_assert(cb_process_cancel(bus.db, id.text, "olga", "enough", undo, &e), "%s", e.message);
 }
 
-void tour_complete(stage *s, cb_uuid id, const char *overrides)
+void tour_complete(cb_uuid id, const char *overrides)
 {
     cb_error e;
 
-    cr_assert(cb_process_complete(s->rig.db, id.text, "olga", "done by hand", overrides, &e), "%s",
+    cr_assert(cb_process_complete(bus.db, id.text, "olga", "done by hand", overrides, &e), "%s",
               e.message);
 }

@@ -1,12 +1,14 @@
 /* Processes of a type "Pay", domain payments, which nobody runs: tests move their rows by hand. Everything here
  * fails the test on an error. */
-#ifndef TEST_SUPPORT_PAY_H
-#define TEST_SUPPORT_PAY_H
+#ifndef TEST_TOYS_PAY_H
+#define TEST_TOYS_PAY_H
 
-#include "bus.h"
+#include "fixture.h"
 
 /* Registers Pay, version 1. */
 void pay_register(cb_db *db);
+/* bus_open with Pay registered: TestSuite(…, .init = pay_open, .fini = bus_close). */
+void pay_open(void);
 
 /* A process of it with the state {"n": 1}, unless the options say more. */
 cb_uuid pay_start(cb_db *db);

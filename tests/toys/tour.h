@@ -7,8 +7,8 @@
  *     bookFx    fx/BookFx         undone by a function
  *     finish    step
  */
-#ifndef TEST_SUPPORT_TOUR_H
-#define TEST_SUPPORT_TOUR_H
+#ifndef TEST_TOYS_TOUR_H
+#define TEST_TOYS_TOUR_H
 
 #include "stage.h"
 
@@ -54,28 +54,8 @@ cb_uuid tour_at_risk(stage *s, const char *state);
 cb_uuid tour_at_fx(stage *s, const char *state);
 
 /* What an operator says; it must not be refused. */
-void tour_retry(stage *s, cb_uuid id);
-void tour_cancel(stage *s, cb_uuid id, bool undo);
-void tour_complete(stage *s, cb_uuid id, const char *overrides);
-
-/* A column of the process's row. */
-#define expect_column(s, expected, id, column)                                \
-    expect_value((s)->rig.sql, expected,                                      \
-                 "SELECT coalesce(" column                                    \
-                 "::text, '') FROM commandbus.process WHERE process_id = $1", \
-                 (id).text)
-/* The one record of this name and kind: an expression. */
-#define expect_record(s, expected, id, of_kind, of_name, expression)        \
-    expect_value((s)->rig.sql, expected,                                    \
-                 "SELECT string_agg(" expression                            \
-                 ", '|' ORDER BY ordinal) FROM commandbus.process_history " \
-                 "WHERE process_id = $1 AND kind::text = $2 AND name = $3", \
-                 (id).text, of_kind, of_name)
-/* How often the audit tells an event. */
-#define expect_told(s, expected, id, name)                                                    \
-    expect_value(                                                                             \
-        (s)->rig.sql, expected,                                                               \
-        "SELECT count(*) FROM commandbus.process_audit WHERE process_id = $1 AND event = $2", \
-        (id).text, name)
+void tour_retry(cb_uuid id);
+void tour_cancel(cb_uuid id, bool undo);
+void tour_complete(cb_uuid id, const char *overrides);
 
 #endif

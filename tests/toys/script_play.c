@@ -31,9 +31,8 @@ static bool send_response(play *p, actor *a, const char *name, const char *paylo
     bool accepted = false;
     cb_error e;
 
-    cr_assert(
-        cb_process_respond(p->s.rig.db, a->id.text, name, payload, response_id, &accepted, &e),
-        "seed %u: %s", p->first_seed, e.message);
+    cr_assert(cb_process_respond(bus.db, a->id.text, name, payload, response_id, &accepted, &e),
+              "seed %u: %s", p->first_seed, e.message);
     return accepted;
 }
 
@@ -42,12 +41,12 @@ static void refuses_response(play *p, actor *a, const char *name, const char *pa
     bool accepted = false;
     cb_error e;
 
-    cr_assert(!cb_process_respond(p->s.rig.db, a->id.text, name, payload, NULL, &accepted, &e) &&
+    cr_assert(!cb_process_respond(bus.db, a->id.text, name, payload, NULL, &accepted, &e) &&
                   e.code == CB_INVALID_NAME,
               "seed %u: a response that its type does not take was accepted", p->first_seed);
 }
 
-static void respond(play *p, actor *a)
+static void play_respond(play *p, actor *a)
 {
     char payload[50];
     unsigned kind = test_random(&p->seed, 10);
@@ -81,7 +80,7 @@ static actor *find_actor(play *p, const char *id)
 
 static void tell_and_fail(play *p, const char *id, const char *what)
 {
-    char *story = script_problems(p->s.rig.sql, id, p->log, 0);
+    char *story = script_problems(bus.conn, id, p->log, 0);
 
     fprintf(stderr, "COMMANDBUS_TEST_SEED=%u process %s: %s\n%s", p->first_seed, id, what,
             story ? story : "");
@@ -91,7 +90,7 @@ static void tell_and_fail(play *p, const char *id, const char *what)
 
 static bool ask_operator(play *p, const char *id, unsigned kind)
 {
-    cb_db *db = p->s.rig.db;
+    cb_db *db = bus.db;
     cb_error e = { 0 };
     bool done;
 
@@ -112,20 +111,19 @@ static bool ask_operator(play *p, const char *id, unsigned kind)
     return done;
 }
 
-static void decide(play *p)
+static void play_decide(play *p)
 {
     char skip[20];
 
     snprintf(skip, sizeof skip, "%u", test_random(&p->seed, 3));
-    char *id = test_value(p->s.rig.sql,
+    char *id = test_value(bus.conn,
                           "SELECT process_id FROM commandbus.process WHERE status = "
                           "'WAITING_FOR_TSQ' ORDER BY created_at OFFSET $1::integer LIMIT 1",
                           skip, NULL);
     actor *a = find_actor(p, id);
     if (a) {
-        char *code =
-            test_value(p->s.rig.sql,
-                       "SELECT error_code FROM commandbus.process WHERE process_id = $1", id, NULL);
+        char *code = test_value(
+            bus.conn, "SELECT error_code FROM commandbus.process WHERE process_id = $1", id, NULL);
         if (strcmp(code, "NON_DETERMINISTIC") == 0)
             tell_and_fail(p, id, "it is deterministic, but was parked");
         free(code);
@@ -141,7 +139,7 @@ static void decide(play *p)
 /* Directly about a command. */
 static void decide_command(play *p)
 {
-    PGconn *sql = p->s.rig.sql;
+    PGconn *sql = bus.conn;
     char *id = test_value(sql,
                           "SELECT command_id FROM commandbus.command_metadata WHERE status = "
                           "'IN_TROUBLESHOOTING_QUEUE' ORDER BY created_at LIMIT 1",
@@ -162,9 +160,9 @@ static void decide_command(play *p)
     cb_error e = { 0 };
 
     if (*id)
-        cr_assert(kind < 6   ? cb_tsq_retry(p->s.rig.db, &action, &e)
-                  : kind < 8 ? cb_tsq_cancel(p->s.rig.db, &action, &e)
-                             : cb_tsq_complete(p->s.rig.db, &action, &e),
+        cr_assert(kind < 6   ? cb_tsq_retry(bus.db, &action, &e)
+                  : kind < 8 ? cb_tsq_cancel(bus.db, &action, &e)
+                             : cb_tsq_complete(bus.db, &action, &e),
                   "seed %u: %s", p->first_seed, e.message);
     free(id);
     free(domain);
@@ -173,7 +171,7 @@ static void decide_command(play *p)
 
 /* ---- acts ---- */
 
-static void act(play *p)
+static void play_act(play *p)
 {
     static const double jumps[] = { 0.2, 1, 5, 70, 130, 4000 };
     unsigned kind = test_random(&p->seed, 100);
@@ -189,17 +187,17 @@ static void act(play *p)
     else if (kind < 82)
         settle_late_handler(p, &p->handlers[test_random(&p->seed, LATE)]);
     else if (kind == 82)
-        leases_end(p);
+        leases_end();
     else if (kind == 83)
-        test_random(&p->seed, 2) ? leases_end(p) : wake_all(p);
+        test_random(&p->seed, 2) ? leases_end() : wake_all();
     else if (kind < 89)
-        decide(p);
+        play_decide(p);
     else if (kind < 91)
         decide_command(p);
     else if (p->n < CROWD)
         start_one(p);
     else
-        respond(p, &p->crowd[test_random(&p->seed, (unsigned)p->n)]);
+        play_respond(p, &p->crowd[test_random(&p->seed, (unsigned)p->n)]);
 }
 
 static void rest(play *p)
@@ -208,22 +206,22 @@ static void rest(play *p)
         settle_late_run(p, &p->runs[i]);
         settle_late_handler(p, &p->handlers[i]);
     }
-    leases_end(p);
+    leases_end();
     for (int i = 0; i < 1000; i++) {
         long deaths = p->deaths;
         bool ran = run_one(p), fx = serve_one(p, "fx"), risk = serve_one(p, "risk");
         if (!ran && !fx && !risk)
             return;
         if (p->deaths > deaths) /* a handler or step that was told to die */
-            leases_end(p);
+            leases_end();
     }
     cr_assert_fail("seed %u: it never comes to rest", p->first_seed);
 }
 
-static bool is_over(play *p)
+static bool all_over(void)
 {
     return test_number(
-               p->s.rig.sql,
+               bus.conn,
                "SELECT count(*) FROM commandbus.process p WHERE NOT commandbus.is_terminal(status) OR "
                "EXISTS (SELECT FROM commandbus.process_inbox i WHERE i.process_id = p.process_id)",
                NULL) == 0;
@@ -233,7 +231,7 @@ static bool is_over(play *p)
 static void check_timers(play *p)
 {
     char *id =
-        test_value(p->s.rig.sql,
+        test_value(bus.conn,
                    "SELECT process_id FROM commandbus.process WHERE wake_at IS NULL AND status <> "
                    "'WAITING_FOR_TSQ' AND NOT commandbus.is_terminal(status) LIMIT 1",
                    NULL);
@@ -248,12 +246,12 @@ static void send_on(play *p)
     for (int i = 0; i < p->n; i++) {
         actor *a = &p->crowd[i];
         char *waits =
-            test_value(p->s.rig.sql,
+            test_value(bus.conn,
                        "SELECT status = 'WAITING_FOR_ASYNC' AND current_wait LIKE 'wait%' "
                        "FROM commandbus.process WHERE process_id = $1",
                        a->id.text, NULL);
         if (*waits == 't')
-            respond(p, a);
+            play_respond(p, a);
         free(waits);
     }
 }
@@ -264,15 +262,15 @@ static void bring_to_an_end(play *p)
     for (int i = 0; i < 300; i++) {
         rest(p);
         check_timers(p);
-        if (is_over(p))
+        if (all_over())
             return;
         for (int j = 0; j < 4; j++)
-            decide(p);
+            play_decide(p);
         send_on(p);
         stage_wait(&p->s, 30);
     }
     char *id = test_value(
-        p->s.rig.sql,
+        bus.conn,
         "SELECT process_id FROM commandbus.process p WHERE NOT "
         "commandbus.is_terminal(status) OR EXISTS (SELECT FROM commandbus.process_inbox i "
         "WHERE i.process_id = p.process_id) LIMIT 1",
@@ -285,7 +283,7 @@ static void check_replay(play *p, const actor *a)
     OWNED(cb_process_claim) claim = NULL;
     cb_error e = { 0 };
 
-    cr_assert(cb_process_read(p->s.rig.db, a->id.text, &claim, &e), "%s", e.message);
+    cr_assert(cb_process_read(bus.db, a->id.text, &claim, &e), "%s", e.message);
     if (!cb_run_replay(p->s.kit.run, cb_process_claim_at(claim, 0), &e))
         tell_and_fail(p, a->id.text, e.message);
 }
@@ -295,8 +293,7 @@ static void check_all(play *p)
     int wrong = 0;
 
     for (int i = 0; i < p->n; i++) {
-        char *problems =
-            script_problems(p->s.rig.sql, p->crowd[i].id.text, p->log, p->crowd[i].sent);
+        char *problems = script_problems(bus.conn, p->crowd[i].id.text, p->log, p->crowd[i].sent);
         if (problems)
             fprintf(stderr, "COMMANDBUS_TEST_SEED=%u process %s:\n%s", p->first_seed,
                     p->crowd[i].id.text, problems);
@@ -315,13 +312,13 @@ static void one_crowd(play *p, unsigned seed)
     p->calm = false;
     srand(seed);
     test_exec(
-        p->s.rig.sql,
+        bus.conn,
         "TRUNCATE commandbus.process, commandbus.process_history, commandbus.process_attempt, "
         "commandbus.process_event, commandbus.command_metadata, commandbus.audit");
     for (int i = 0; i < 4; i++)
         start_one(p);
     for (int i = 0; i < 350; i++)
-        act(p);
+        play_act(p);
     bring_to_an_end(p);
     check_all(p);
 }
@@ -350,7 +347,7 @@ void script_play(double seconds)
 
     cr_assert(mkdtemp(p.log));
     work_begin();
-    test_await(p.s.rig.sql,
+    wait_until(bus.conn,
                "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '5 seconds'");
     for (double until = test_clock() + (given ? atof(given) : seconds); test_clock() < until;)
         one_crowd(&p, seed + (unsigned)crowds++);

@@ -32,7 +32,7 @@ typedef struct {
 CB_FIELDS(approval_fields, approval, CB_FIELD(approval, ok, CB_BOOL),
           CB_FIELD(approval, by, CB_TEXT));
 
-static bool say(order *o, const char *word)
+static bool order_say(order *o, const char *word)
 {
     char *longer = NULL;
 
@@ -42,7 +42,7 @@ static bool say(order *o, const char *word)
     return true;
 }
 
-static bool create(void *state)
+static bool order_create(void *state)
 {
     order *o = state;
 
@@ -50,13 +50,13 @@ static bool create(void *state)
     return !order_plays.refuse_create && cb_text_set(&o->note, "created");
 }
 
-static int first(const void *state)
+static int order_first(const void *state)
 {
     (void)state;
     return order_plays.first ? order_plays.first : RESERVE;
 }
 
-static bool build(int step, const void *state, void *request)
+static bool order_build(int step, const void *state, void *request)
 {
     const order *o = state;
     booking *b = request;
@@ -65,7 +65,7 @@ static bool build(int step, const void *state, void *request)
     return order_plays.refuse_build != step && cb_text_set(&b->card, o->card);
 }
 
-static bool update(int step, void *state, const void *reply)
+static bool order_update(int step, void *state, const void *reply)
 {
     order *o = state;
     const booked *b = reply;
@@ -74,7 +74,7 @@ static bool update(int step, void *state, const void *reply)
     order_updated++;
     if (order_plays.during)
         order_plays.during(order_steps[step].name);
-    say(o, order_steps[step].name);
+    order_say(o, order_steps[step].name);
     if (step == APPROVE)
         o->approved = a->ok;
     else if (step == RESERVE)
@@ -121,10 +121,10 @@ const cb_manager_step order_steps[ORDER_STEPS] = {
 };
 
 const cb_process_manager order_manager = {
-    .create_state = create,
-    .first_step = first,
-    .build_command = build,
-    .update_state = update,
+    .create_state = order_create,
+    .first_step = order_first,
+    .build_command = order_build,
+    .update_state = order_update,
     .next_step = next,
     .steps = order_steps,
     .n_steps = ORDER_STEPS,
@@ -140,7 +140,7 @@ stage order_open(const cb_process_type *type)
 {
     stage s = stage_open(&type, 1, NULL, 0);
 
-    test_exec(s.rig.sql, "SELECT commandbus.register_domain(d) FROM unnest('{fx,risk}'::text[]) d");
+    test_exec(bus.conn, "SELECT commandbus.register_domain(d) FROM unnest('{fx,risk}'::text[]) d");
     return s;
 }
 

@@ -1,7 +1,7 @@
 /* What may have happened to a script (script.h) that has come to its end: the effects in its file, its
  * records, commands and state are compared with what its operations and the operators' decisions allow. */
-#ifndef TEST_SUPPORT_SCRIPT_MODEL_H
-#define TEST_SUPPORT_SCRIPT_MODEL_H
+#ifndef TEST_TOYS_SCRIPT_MODEL_H
+#define TEST_TOYS_SCRIPT_MODEL_H
 
 #include <libpq-fe.h>
 

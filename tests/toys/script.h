@@ -12,8 +12,8 @@
  *   side          a random number, kept        skip     leaves out the next one when that number is odd
  *   version       cb_version                   decline  the business says no
  */
-#ifndef TEST_SUPPORT_SCRIPT_H
-#define TEST_SUPPORT_SCRIPT_H
+#ifndef TEST_TOYS_SCRIPT_H
+#define TEST_TOYS_SCRIPT_H
 
 #include <commandbus/process.h>
 

@@ -1,6 +1,6 @@
 /* The workers and handlers of a play: one thread that plays them all, and their deaths. */
-#ifndef TEST_SUPPORT_SCRIPT_WORK_H
-#define TEST_SUPPORT_SCRIPT_WORK_H
+#ifndef TEST_TOYS_SCRIPT_WORK_H
+#define TEST_TOYS_SCRIPT_WORK_H
 
 #include "stage.h"
 
@@ -47,8 +47,8 @@ bool serve_one(play *p, const char *domain);
 void settle_late_run(play *p, late *l);
 void settle_late_handler(play *p, late *l);
 /* Whoever holds something is believed dead. */
-void leases_end(play *p);
+void leases_end(void);
 /* A wake-up is only a hint: whoever is woken for nothing goes back to sleep as before. */
-void wake_all(play *p);
+void wake_all(void);
 
 #endif

@@ -1,13 +1,12 @@
 /* A command whose handler books in a ledger, and everything that can come between. */
-#ifndef TEST_SUPPORT_BOOKING_H
-#define TEST_SUPPORT_BOOKING_H
+#ifndef TEST_TOYS_BOOKING_H
+#define TEST_TOYS_BOOKING_H
 
 #include "claims.h"
 #include "proxy.h"
 
-/* A bus with a ledger and an account, a proxy before it, and one command claimed through it. */
+/* The bus with a ledger and an account, a proxy before it, and one command claimed through it. */
 typedef struct {
-    rig base; /* not through the proxy */
     test_proxy *proxy;
     cb_db *db; /* through it */
     cb_claim *claim;
@@ -35,17 +34,10 @@ bool booking_settle(booking *b, double lock_timeout_seconds);
         expect_verdict((expected), (b)->item.verdict);                               \
     } while (0)
 
-#define expect_ledger(b, expected)                                                 \
-    expect_value((b)->base.sql, (expected),                                        \
+#define expect_ledger(expected)                                                    \
+    expect_value(bus.conn, (expected),                                             \
                  "SELECT (SELECT count(*) FROM public.ledger) || ' entries, ' || " \
                  "balance || ' balance' FROM public.account")
-
-/* "COMPLETED", or with its error code: "FAILED FX_DECLINED". */
-#define expect_status(b, expected)                                        \
-    expect_value((b)->base.sql, (expected),                               \
-                 "SELECT status || coalesce(' ' || error_code, '') FROM " \
-                 "commandbus.command_metadata WHERE command_id = $1",     \
-                 (b)->item.command_id.text)
 
 /* In the TSQ as EFFECT_FAILED with this message, and nothing else done. */
 void expect_effect_failed(booking *b, const char *message);

@@ -15,7 +15,7 @@ typedef struct {
     int wait_ms;
 } maker;
 
-static bool chance(maker *m, unsigned of_100)
+static bool draw_chance(maker *m, unsigned of_100)
 {
     return test_random(m->seed, 100) < of_100;
 }
@@ -24,14 +24,14 @@ static bool chance(maker *m, unsigned of_100)
 static void plan(maker *m, const char *key, const char *letters, const char *last)
 {
     fprintf(m->out, ", \"%s\": \"", key);
-    for (int i = 0; i < 4 && chance(m, m->trouble); i++)
+    for (int i = 0; i < 4 && draw_chance(m, m->trouble); i++)
         fputc(letters[test_random(m->seed, (unsigned)strlen(letters))], m->out);
-    fputc(chance(m, m->trouble / 4) ? last[test_random(m->seed, (unsigned)strlen(last))] : 'S',
+    fputc(draw_chance(m, m->trouble / 4) ? last[test_random(m->seed, (unsigned)strlen(last))] : 'S',
           m->out);
     fputc('"', m->out);
 }
 
-static void undo(maker *m, const char *const *kinds, unsigned n, const char *letters)
+static void make_undo(maker *m, const char *const *kinds, unsigned n, const char *letters)
 {
     unsigned kind = test_random(m->seed, n);
 
@@ -40,38 +40,38 @@ static void undo(maker *m, const char *const *kinds, unsigned n, const char *let
     plan(m, "undoPlan", letters, "S");
 }
 
-static void step(maker *m)
+static void make_step(maker *m)
 {
     static const char *const kinds[] = { "inline", "inline", NULL };
 
     fprintf(m->out, "{\"k\": \"step\", \"m\": %u, \"ms\": %d", 1 + test_random(m->seed, 3),
             m->wait_ms / 10);
     plan(m, "plan", "TTPDIB", "BBP");
-    undo(m, kinds, 3, "TPDBI");
+    make_undo(m, kinds, 3, "TPDBI");
 }
 
-static void command(maker *m)
+static void make_command(maker *m)
 {
     static const char *const kinds[] = { "cmd", "result", "inline", NULL };
 
     fprintf(m->out, "{\"k\": \"cmd\", \"m\": %u, \"dom\": \"%s\", \"ms\": %d",
-            1 + test_random(m->seed, 3), chance(m, 50) ? "fx" : "risk", m->wait_ms);
+            1 + test_random(m->seed, 3), draw_chance(m, 50) ? "fx" : "risk", m->wait_ms);
     plan(m, "plan", "TTPDD", "BBP");
-    undo(m, kinds, 4, "TPDB");
-    if (chance(m, m->trouble / 5))
+    make_undo(m, kinds, 4, "TPDB");
+    if (draw_chance(m, m->trouble / 5))
         fputs(", \"refuse\": true", m->out);
 }
 
-static void operation(maker *m, bool *declined)
+static void make_operation(maker *m, bool *declined)
 {
     unsigned kind = test_random(m->seed, 100);
 
     if (kind < 30)
-        step(m);
+        make_step(m);
     else if (kind < 42)
         fputs("{\"k\": \"local\"", m->out);
     else if (kind < 70)
-        command(m);
+        make_command(m);
     else if (kind < 80)
         fprintf(m->out, "{\"k\": \"wait\", \"n\": %u, \"ms\": %d", 1 + test_random(m->seed, 2),
                 m->wait_ms);
@@ -79,7 +79,7 @@ static void operation(maker *m, bool *declined)
         fputs("{\"k\": \"side\"", m->out);
     else if (kind < 94)
         fputs("{\"k\": \"skip\"", m->out);
-    else if (kind < 97 || *declined || !chance(m, m->trouble * 2))
+    else if (kind < 97 || *declined || !draw_chance(m, m->trouble * 2))
         fputs("{\"k\": \"version\"", m->out);
     else
         fputs((*declined = true, "{\"k\": \"decline\""), m->out);
@@ -103,9 +103,9 @@ char *script_make(unsigned *seed, const char *log, int wait_ms)
             actions[test_random(seed, 3)]);
     for (unsigned i = 0; i < n; i++) {
         fputs(i ? ", " : "", m.out);
-        operation(&m, &declined);
+        make_operation(&m, &declined);
     }
-    if (n < SCRIPT_MOST && chance(&m, 25)) /* a way back from far */
+    if (n < SCRIPT_MOST && draw_chance(&m, 25)) /* a way back from far */
         fputs(", {\"k\": \"decline\"}", m.out);
     fputs("]}", m.out);
     fclose(m.out);

@@ -18,7 +18,7 @@ void work_begin(void)
     script_die = note_death;
 }
 
-static bool chance(play *p, unsigned of_1000)
+static bool work_chance(play *p, unsigned of_1000)
 {
     return !p->calm && test_random(&p->seed, 1000) < of_1000;
 }
@@ -30,24 +30,24 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
     play *p = arg;
     cb_error e;
 
-    if (dying || chance(p, 30)) {
+    if (dying || work_chance(p, 30)) {
         p->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", settlement, 1, &e), "%s: %s", e.message,
+    cr_assert(cb_process_settle(bus.db, "stage", settlement, 1, &e), "%s: %s", e.message,
               settlement->item);
     cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
                  cb_verdict_name(settlement->verdict), settlement->item);
-    p->dead = chance(p, 30);
+    p->dead = work_chance(p, 30);
     return !p->dead;
 }
 
-static cb_verdict settle(play *p, cb_uuid id, const char *item)
+static cb_verdict work_settle(play *p, cb_uuid id, const char *item)
 {
     cb_process_settlement settlement = { .process_id = id, .item = item };
     cb_error e;
 
-    cr_assert(cb_process_settle(p->s.rig.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
+    cr_assert(cb_process_settle(bus.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
               p->first_seed, e.message, item);
     return settlement.verdict;
 }
@@ -58,16 +58,16 @@ static void end_run(play *p)
     late *later = &p->runs[test_random(&p->seed, LATE)];
 
     cr_assert(!r->lost && !r->misuse, "seed %u: %s", p->first_seed, r->misuse);
-    if (chance(p, 20)) {
+    if (work_chance(p, 20)) {
         p->deaths++;
-    } else if (!later->item && chance(p, 150)) {
+    } else if (!later->item && work_chance(p, 150)) {
         later->item = strdup(r->settlement.item);
     } else {
-        cb_verdict verdict = settle(p, r->settlement.process_id, r->settlement.item);
+        cb_verdict verdict = work_settle(p, r->settlement.process_id, r->settlement.item);
         cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s: %s", p->first_seed,
                      cb_verdict_name(verdict), r->settlement.item);
-        if (chance(p, 30))
-            cr_assert_eq(settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
+        if (work_chance(p, 30))
+            cr_assert_eq(work_settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
     }
 }
 
@@ -86,7 +86,7 @@ bool run_one(play *p)
     cb_process_look look;
     cb_error e;
 
-    cr_assert(cb_process_claim_due(p->s.rig.db, &options, 1, &claim, &look, &e), "%s", e.message);
+    cr_assert(cb_process_claim_due(bus.db, &options, 1, &claim, &look, &e), "%s", e.message);
     if (cb_process_claim_count(claim) == 0)
         return false;
     p->dead = dying = false;
@@ -109,7 +109,7 @@ void settle_late_run(play *p, late *l)
         return;
     json_object_object_get_ex(item, "process_id", &id);
     cr_assert(cb_uuid_parse(json_object_get_string(id), &process_id));
-    cb_verdict verdict = settle(p, process_id, l->item);
+    cb_verdict verdict = work_settle(p, process_id, l->item);
     cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late run is %s",
               p->first_seed, cb_verdict_name(verdict));
     p->stale += verdict == CB_STALE;
@@ -132,14 +132,14 @@ static void end_handler(play *p, cb_settlement item, json_object *result)
     late *later = &p->handlers[test_random(&p->seed, LATE)];
 
     item.result = result ? json_object_to_json_string(result) : NULL;
-    if (dying || chance(p, 20)) {
+    if (dying || work_chance(p, 20)) {
         p->deaths++;
-    } else if (!later->command.domain && chance(p, 250)) {
+    } else if (!later->command.domain && work_chance(p, 250)) {
         later->result = item.result ? strdup(item.result) : NULL;
         later->command = item;
         later->command.result = later->result;
     } else {
-        expect_verdict(CB_SETTLED, test_settle_one(p->s.rig.db, "handlers", item));
+        expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", item));
     }
 }
 
@@ -153,7 +153,7 @@ bool serve_one(play *p, const char *domain)
     cb_error e;
 
     cr_assert(cb_receiver_open(domain, &options, &receiver, &e));
-    cr_assert(cb_receive(p->s.rig.db, receiver, 1, &claim, &e), "%s", e.message);
+    cr_assert(cb_receive(bus.db, receiver, 1, &claim, &e), "%s", e.message);
     if (cb_claim_count(claim) == 0)
         return cb_claim_exhausted(claim) > 0;
     const cb_command *c = cb_claim_at(claim, 0);
@@ -176,7 +176,7 @@ void settle_late_handler(play *p, late *l)
 {
     if (!l->command.domain)
         return;
-    cb_verdict verdict = test_settle_one(p->s.rig.db, "handlers", l->command);
+    cb_verdict verdict = test_settle_one(bus.db, "handlers", l->command);
     cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late handler is %s",
               p->first_seed, cb_verdict_name(verdict));
     p->stale += verdict == CB_STALE;
@@ -185,9 +185,9 @@ void settle_late_handler(play *p, late *l)
 }
 
 /* Whoever holds something is believed dead. */
-void leases_end(play *p)
+void leases_end(void)
 {
-    test_exec(p->s.rig.sql,
+    test_exec(bus.conn,
               "UPDATE commandbus.process SET lease_until = '-infinity', wake_at = "
               "commandbus.now() WHERE lease_owner IS NOT NULL; "
               "UPDATE commandbus.command_metadata SET lease_until = '-infinity' "
@@ -197,8 +197,8 @@ void leases_end(play *p)
 }
 
 /* A wake-up is only a hint: whoever is woken for nothing goes back to sleep as before. */
-void wake_all(play *p)
+void wake_all(void)
 {
-    test_exec(p->s.rig.sql, "UPDATE commandbus.process SET wake_at = commandbus.now() "
-                            "WHERE lease_owner IS NULL");
+    test_exec(bus.conn, "UPDATE commandbus.process SET wake_at = commandbus.now() "
+                        "WHERE lease_owner IS NULL");
 }

@@ -1,6 +1,6 @@
 /* All that is known about one script, in memory. */
-#ifndef TEST_SUPPORT_SCRIPT_STORY_H
-#define TEST_SUPPORT_SCRIPT_STORY_H
+#ifndef TEST_TOYS_SCRIPT_STORY_H
+#define TEST_TOYS_SCRIPT_STORY_H
 
 #include <commandbus/handler.h>
 #include <libpq-fe.h>

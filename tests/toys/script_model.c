@@ -389,7 +389,7 @@ static void check_left_over(story *s)
 
 /* ---- telling ---- */
 
-static void tell(story *s)
+static void model_tell(story *s)
 {
     fprintf(s->problems, "status %s %s (%s)\nscript %s\n", story_text(s->row, "status"),
             story_text(s->row, "error_code"), story_text(s->row, "error_message"),
@@ -420,7 +420,7 @@ char *script_problems(PGconn *conn, const char *process_id, const char *log, int
     check_end(&s);
     check_deadline(&s);
     check_left_over(&s);
-    tell(&s);
+    model_tell(&s);
     fclose(s.problems);
     int n = s.n_problems;
     story_done(&s);

@@ -258,7 +258,7 @@ static bool hear(script *s, json_object *payload)
            append(&s->heard, json_object_get_string(no));
 }
 
-static bool take_go(void *state, json_object *payload)
+static bool script_take_go(void *state, json_object *payload)
 {
     script *s = state;
 
@@ -266,7 +266,7 @@ static bool take_go(void *state, json_object *payload)
     return hear(s, payload);
 }
 
-static bool take_word(void *state, json_object *payload)
+static bool script_take_word(void *state, json_object *payload)
 {
     return hear(state, payload);
 }
@@ -282,7 +282,7 @@ static cb_deadline_action on_deadline(const void *state)
     return (cb_deadline_action)((const script *)state)->on_deadline;
 }
 
-static const cb_response responses[] = { { "go", take_go }, { "word", take_word } };
+static const cb_response responses[] = { { "go", script_take_go }, { "word", script_take_word } };
 
 const cb_process_type script_type = { .name = "Script",
                                       .domain = "payments",

@@ -18,11 +18,12 @@ void booking_claim(booking *b)
 
 void booking_open(booking *b)
 {
-    *b = (booking){ .base = rig_open() };
-    test_exec(b->base.sql, ledger);
-    b->proxy = test_proxy_start(b->base.conninfo);
+    bus_open();
+    *b = (booking){ 0 };
+    test_exec(bus.conn, ledger);
+    b->proxy = test_proxy_start(bus.conninfo);
     b->db = test_bus_open(test_proxy_conninfo(b->proxy));
-    test_send_one(b->base.db, .reply_to = "payments__replies");
+    test_send_one(bus.db, .reply_to = "payments__replies");
     booking_claim(b);
 }
 
@@ -32,7 +33,7 @@ void booking_close(booking *b)
     cb_claim_free(b->claim);
     cb_db_free(b->db);
     test_proxy_stop(b->proxy);
-    rig_close(&b->base);
+    bus_close();
 }
 
 cb_outcome booking_handler(cb_context *ctx, const cb_command *command, json_object **result)
@@ -64,11 +65,12 @@ void expect_effect_failed(booking *b, const char *message)
     cr_expect_eq(b->item.outcome, CB_PERMANENT);
     cr_expect_str_eq(b->item.error_code, "EFFECT_FAILED");
     cr_expect_str_eq(b->item.error_message, message, "%s", b->item.error_message);
-    expect_ledger(b, "0 entries, 0 balance");
-    expect_status(b, "IN_TROUBLESHOOTING_QUEUE EFFECT_FAILED");
-    expect_value(b->base.sql, message,
+    expect_ledger("0 entries, 0 balance");
+    expect_command("IN_TROUBLESHOOTING_QUEUE EFFECT_FAILED", b->item.command_id,
+                   "status, error_code");
+    expect_value(bus.conn, message,
                  "SELECT error_message FROM commandbus.command_metadata WHERE command_id = $1",
                  b->item.command_id.text);
-    expect_trail(b->base.sql, "SENT RECEIVED MOVED_TO_TSQ", b->item.command_id);
-    expect_messages(b->base.sql, "0 queued, 1 archived, 1 replied", b->item.command_id);
+    expect_trail("SENT RECEIVED MOVED_TO_TSQ", b->item.command_id);
+    expect_messages("0 queued, 1 archived, 1 replied", b->item.command_id);
 }

@@ -1,6 +1,6 @@
 /* Random scripts. */
-#ifndef TEST_SUPPORT_SCRIPT_MAKE_H
-#define TEST_SUPPORT_SCRIPT_MAKE_H
+#ifndef TEST_TOYS_SCRIPT_MAKE_H
+#define TEST_TOYS_SCRIPT_MAKE_H
 
 /* The first state of a script (script.h), as JSON; the caller frees it. Some are plain, some fail all the
  * time. Waits time out after `wait_ms`. */
