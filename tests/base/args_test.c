@@ -1,4 +1,5 @@
-/* Options and named arguments. What every kind refuses is tried by fuzz_args and by tests/cli/usage_test.sh. */
+/* Options and named arguments. What every kind refuses is tried by fuzz_args and by
+ * tests/cli/usage_test.sh. */
 #include "args.h"
 
 #include <criterion/criterion.h>

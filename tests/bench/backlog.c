@@ -36,7 +36,8 @@ static long number(PGconn *conn, const char *sql, const char *param)
     return value;
 }
 
-/* Asked from the end of the index: what was claimed last is there, and nobody walks past the dead. */
+/* Asked from the end of the index: what was claimed last is there, and nobody walks past the
+ * dead. */
 static bool is_empty(PGconn *conn)
 {
     PGresult *found = bench_query(conn, "SELECT FROM " QUEUE " ORDER BY vt DESC LIMIT 1", 0, NULL);

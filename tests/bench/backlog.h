@@ -15,8 +15,8 @@ typedef struct {
 void backlog_send(PGconn *conn, const backlog_kind *kind, long n);
 /* Waits until every command sent is settled. Dies after `seconds`. */
 void backlog_wait(PGconn *conn, double seconds);
-/* The same with a worker that is paused: lets it go on and pauses it afterwards. From its first claim to
- * the last settled, in seconds. */
+/* The same with a worker that is paused: lets it go on and pauses it afterwards. From its first
+ * claim to the last settled, in seconds. */
 double backlog_drain(PGconn *conn, const instance *i, double seconds);
 
 /* Dies unless there are so many commands, all of them COMPLETED, and so many replies. */

@@ -1,8 +1,8 @@
 /* What the benchmarks share: connections that must work, a clock, slices of time in turn, JSON out.
  *
- * These machines are noisy, so figures that are compared are measured in turn: a slice of the one, a
- * slice of the other, and again. A ratio of sums over the same seconds means something; two absolute
- * rates from different minutes do not. */
+ * These machines are noisy, so figures that are compared are measured in turn: a slice of the one,
+ * a slice of the other, and again. A ratio of sums over the same seconds means something; two
+ * absolute rates from different minutes do not. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -63,8 +63,8 @@ void bench_send(json_object *to);
 void bench_life(json_object *to);
 void bench_history(json_object *to);
 
-/* send.c, used by notify.c too: connections that send one command after the other, all at once. Commands
- * of that type to BENCH_DOMAIN; NULL: raw PGMQ. */
+/* send.c, used by notify.c too: connections that send one command after the other, all at once.
+ * Commands of that type to BENCH_DOMAIN; NULL: raw PGMQ. */
 typedef struct send_rival send_rival;
 send_rival *senders_open(int connections, const char *command_type);
 void senders_close(send_rival *r);

@@ -1,4 +1,5 @@
-/* What a worker costs that has nothing to do: memory after work in every slot, and processor time. */
+/* What a worker costs that has nothing to do: memory after work in every slot, and processor
+ * time. */
 #include "worker_bench.h"
 
 #define SLEEP_DATA(ms) "{\"ms\": " #ms "}"

@@ -1,5 +1,5 @@
-/* How fast one worker finishes a backlog of commands that do nothing, with and without replies, beside
- * raw pgmq.read + pgmq.delete at batch 100 from one connection. */
+/* How fast one worker finishes a backlog of commands that do nothing, with and without replies,
+ * beside raw pgmq.read + pgmq.delete at batch 100 from one connection. */
 #include "worker_bench.h"
 
 static const int raw_batch = 100;

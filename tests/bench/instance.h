@@ -19,8 +19,8 @@ typedef struct {
     char name[32];
 } instance;
 
-/* Returns when it has connected and told of itself. Anything that goes wrong ends the benchmark, and
- * whatever ends the benchmark ends the worker. */
+/* Returns when it has connected and told of itself. Anything that goes wrong ends the benchmark,
+ * and whatever ends the benchmark ends the worker. */
 instance instance_start(PGconn *conn, const instance_options *options);
 /* Drains it; it must say that it ended well. */
 void instance_stop(const instance *i);

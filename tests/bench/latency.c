@@ -1,9 +1,9 @@
 /* How soon a handler starts after a command was sent, on a worker that has little to do.
  *
- * The handler gives back the monotonic time at its entry; the sender notes the same clock before and after
- * each send. From "after" on it is the latency proper, send committed to handler started. A handler may
- * start before the sender has read the answer to its COMMIT: such a latency is below 0 and stays so, the
- * time from before the send bounds it from above. */
+ * The handler gives back the monotonic time at its entry; the sender notes the same clock before
+ * and after each send. From "after" on it is the latency proper, send committed to handler started.
+ * A handler may start before the sender has read the answer to its COMMIT: such a latency is below
+ * 0 and stays so, the time from before the send bounds it from above. */
 #include "worker_bench.h"
 
 #include <math.h>
@@ -158,8 +158,8 @@ static void latency(const worker_bench *b, const latency_case *c)
     free(all);
 }
 
-/* What the least that a worker can do takes at that rate: one message read, and committed. A server that
- * had nothing to do for a while answers later than one under load, and so does its disk. */
+/* What the least that a worker can do takes at that rate: one message read, and committed. A server
+ * that had nothing to do for a while answers later than one under load, and so does its disk. */
 static void bare_read(const worker_bench *b, const latency_case *c)
 {
     const latency_case without_goal = { .rate = c->rate };

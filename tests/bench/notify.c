@@ -1,6 +1,7 @@
 /* What NOTIFY costs senders at full speed. A commit with a notification waits for every other such
- * commit, so a worker that is kept busy must not ask for any; one that only polls never does. Beside them:
- * nobody there at all, and somebody who always sleeps, so that every commit notifies. */
+ * commit, so a worker that is kept busy must not ask for any; one that only polls never does.
+ * Beside them: nobody there at all, and somebody who always sleeps, so that every commit
+ * notifies. */
 #include "worker_bench.h"
 
 enum {

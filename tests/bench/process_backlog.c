@@ -47,7 +47,8 @@ void processes_wait(PGconn *conn, double seconds)
 {
     double until = bench_now() + seconds;
 
-    /* By the index on wake_at, which an ended process has none of: asking must not cost what is measured. */
+    /* By the index on wake_at, which an ended process has none of: asking must not cost what is
+     * measured. */
     while (number(conn,
                   "SELECT count(*) FROM (SELECT FROM commandbus.process_type t CROSS JOIN LATERAL ("
                   "SELECT FROM commandbus.process p WHERE p.process_type = t.process_type "

@@ -1,4 +1,5 @@
-/* Processes that wait for a worker, how long it takes to finish them, and what that costs the server. */
+/* Processes that wait for a worker, how long it takes to finish them, and what that costs the
+ * server. */
 #ifndef BENCH_PROCESS_BACKLOG_H
 #define BENCH_PROCESS_BACKLOG_H
 
@@ -11,7 +12,8 @@ typedef struct {
     double wal_bytes;
 } server_cost;
 
-/* The real worker with every role: payments with these process slots, fx and risk with these slots. */
+/* The real worker with every role: payments with these process slots, fx and risk with these
+ * slots. */
 instance process_instance(PGconn *conn, int process_slots, int slots);
 
 /* Starts n of a type with `steps` in their state, in one statement. */

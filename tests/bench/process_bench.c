@@ -1,4 +1,5 @@
-/* tests/bench/run process: figures of the process runtime, as JSON on stdout, progress on stderr. */
+/* tests/bench/run process: figures of the process runtime, as JSON on stdout, progress on
+ * stderr. */
 #include "process_backlog.h"
 
 #include <stdlib.h>

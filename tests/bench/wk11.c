@@ -1,4 +1,5 @@
-/* WK-11 of the worker's acceptance criteria: 1,000 handlers that block for a second, in one instance. */
+/* WK-11 of the worker's acceptance criteria: 1,000 handlers that block for a second, in one
+ * instance. */
 #include "worker_bench.h"
 
 enum {

@@ -12,7 +12,8 @@ static const char *const trail_sql =
     "lease_no, coalesce(worker, operator, db_user), at, details), E'\\n' ORDER BY at, id) "
     "FROM commandbus.audit WHERE command_id = $1::uuid";
 
-/* What was there is still there, unchanged, and `events` more rows are. Takes the place of *trail. */
+/* What was there is still there, unchanged, and `events` more rows are. Takes the place of
+ * *trail. */
 static void expect_grown(char **trail, const cb_uuid *id, int events)
 {
     char *now = test_value(bus.conn, trail_sql, id->text, NULL);

@@ -1,4 +1,5 @@
-/* Rows that somebody else has locked: settle and extend leave them for the next time, and never wait. */
+/* Rows that somebody else has locked: settle and extend leave them for the next time, and never
+ * wait. */
 #include "claims.h"
 
 TestSuite(busy, .init = bus_open, .fini = bus_close);

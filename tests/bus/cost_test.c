@@ -1,4 +1,5 @@
-/* What a call costs does not depend on history, nor on the plan that a session made when it was young. */
+/* What a call costs does not depend on history, nor on the plan that a session made when it was
+ * young. */
 #include "claims.h"
 
 enum {

@@ -1,4 +1,5 @@
-/* kill -9 of a worker at random moments: whatever it was doing, each command ends, and ends once. */
+/* kill -9 of a worker at random moments: whatever it was doing, each command ends, and ends
+ * once. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -16,7 +17,8 @@ enum {
     MOST_CLAIMS = COMMANDS / ROUNDS / CLAIMED - 1 /* of one worker: some are left for the heir */
 };
 
-/* Receives and settles with outcomes of every kind until it is killed. Says a byte once it has settled something. */
+/* Receives and settles with outcomes of every kind until it is killed. Says a byte once it has
+ * settled something. */
 static void work_until_killed(const char *conninfo, int started, unsigned seed)
 {
     static const cb_outcome outcomes[] = { CB_SUCCESS,   CB_SUCCESS,     CB_SUCCESS,

@@ -1,6 +1,6 @@
-/* Whatever role, database and server have for the defaults of transactions: each call of the library
- * says what it needs. DESIGN 8.1, 8.2: under REPEATABLE READ nothing would be claimed, batches would
- * stay open and limits would not hold. */
+/* Whatever role, database and server have for the defaults of transactions: each call of the
+ * library says what it needs. DESIGN 8.1, 8.2: under REPEATABLE READ nothing would be claimed,
+ * batches would stay open and limits would not hold. */
 #include "expect.h"
 #include "fixture.h"
 

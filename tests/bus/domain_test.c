@@ -67,7 +67,8 @@ Test(domain, registered_from_eight_connections_at_once_is_there_once)
     expect_number(bus.conn, 3, "SELECT count(*) FROM pgmq.meta WHERE queue_name LIKE 'ledger%'");
 }
 
-/* BUS.2: somebody dropped the queue. What it gives out next must not be taken for what it gave before */
+/* BUS.2: somebody dropped the queue. What it gives out next must not be taken for what it gave
+ * before */
 Test(domain, registered_again_after_its_queue_was_dropped_gives_out_no_message_id_twice)
 {
     cb_error e = { 0 };

@@ -1,4 +1,5 @@
-/* Effects that the database does not take: the command goes to the TSQ, and nothing else happened. */
+/* Effects that the database does not take: the command goes to the TSQ, and nothing else
+ * happened. */
 #include "booking.h"
 
 /* What the handler wants done after booking, with this value (NULL: none). */

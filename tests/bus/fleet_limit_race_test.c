@@ -1,4 +1,5 @@
-/* fleet_limit when claims, renewals and outcomes meet: nothing waits, no place is lost or given twice. */
+/* fleet_limit when claims, renewals and outcomes meet: nothing waits, no place is lost or given
+ * twice. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -6,7 +7,8 @@
 
 TestSuite(fleet_limit_race, .init = bus_open, .fini = bus_close);
 
-/* Two claimed commands of a limited domain; the observer settles them in a transaction left open. */
+/* Two claimed commands of a limited domain; the observer settles them in a transaction left
+ * open. */
 static void settled_meanwhile(cb_settlement items[2], double vt_seconds)
 {
     OWNED(cb_claim) claim = test_claim(bus.db, "w", 2, vt_seconds);

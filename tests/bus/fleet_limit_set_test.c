@@ -90,7 +90,8 @@ Test(fleet_limit_set, counts_what_was_claimed_while_it_looked) /* section 8.2 */
     PQfinish(other);
 }
 
-/* Under the lock that claims wait for, messages that are delayed are not asked for their commands. */
+/* Under the lock that claims wait for, messages that are delayed are not asked for their
+ * commands. */
 Test(fleet_limit_set, looks_only_at_what_has_changed_while_nobody_can_claim) /* section 8.7 */
 {
     test_fleet_limit(0, 3);
@@ -309,7 +310,8 @@ static long leased(void)
                        NULL);
 }
 
-/* Above the limit only what was claimed before: it may shrink, and never grows past the limit again. */
+/* Above the limit only what was claimed before: it may shrink, and never grows past the limit
+ * again. */
 static void watch_limit(int limit)
 {
     long most = leased();

@@ -42,7 +42,8 @@ Test(fleet_limit, capacity_returns_with_a_release) /* section 8.2 */
     cr_expect_eq(test_claim_count(bus.db, "w", 10, 60), 2);
 }
 
-/* A holder that fell silent may still be calling: its place is free after lease + handler timeout. */
+/* A holder that fell silent may still be calling: its place is free after lease + handler
+ * timeout. */
 Test(fleet_limit, a_silent_holder_counts_until_its_lease_and_its_timeout_are_over) /* DESIGN 2 */
 {
     test_fleet_limit(1, 0);
@@ -87,7 +88,8 @@ Test(fleet_limit, a_late_holders_outcome_frees_its_own_place_not_its_heirs) /* s
     cr_assert_eq(cb_claim_count(late), 1);
     wait_until(bus.conn,
                "SELECT clock_timestamp() > max(lease_until) FROM commandbus.command_metadata");
-    /* The one whose lease expired is the last to be visible: claim all that the limit lets through. */
+    /* The one whose lease expired is the last to be visible: claim all that the limit lets
+     * through. */
     test_exec(bus.conn,
               "UPDATE pgmq.q_fx__commands SET vt = vt - interval '1 hour' WHERE read_ct > 0");
     OWNED(cb_claim) heir = test_claim(bus.db, "heir", 10, 1);

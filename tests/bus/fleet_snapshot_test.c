@@ -1,4 +1,5 @@
-/* A snapshot that somebody holds keeps every dead row: a place costs what it did when there were none. */
+/* A snapshot that somebody holds keeps every dead row: a place costs what it did when there were
+ * none. */
 #include "claims.h"
 
 TestSuite(fleet_snapshot, .init = bus_open, .fini = bus_close);
@@ -62,7 +63,8 @@ static void measure(long looks[CALLS])
         looks[i] = test_number(bus.conn, calls[i], NULL);
 }
 
-/* The planner must not be led astray by what it knows of small tables: autovacuum may come by at any time. */
+/* The planner must not be led astray by what it knows of small tables: autovacuum may come by at
+ * any time. */
 static const char *const statistics[] = {
     "SELECT 1",
     "ANALYZE commandbus.sleeper",

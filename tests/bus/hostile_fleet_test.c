@@ -76,7 +76,8 @@ enum {
 
 static atomic_bool all_settled;
 
-/* The first brings what it has held too long, all at once, until all is answered; the others claim. */
+/* The first brings what it has held too long, all at once, until all is answered; the others
+ * claim. */
 static void settle_or_claim(size_t i, void *arg)
 {
     crew *c = arg;
@@ -144,7 +145,8 @@ Test(hostile_fleet, settle_and_extend_in_any_order_never_deadlock_over_the_capac
 {
     test_fleet_limit(HELD, HELD);
     crew c = crew_open(bus.conninfo);
-    /* Another domain's places, so many that ours are looked up one by one, in the caller's order. */
+    /* Another domain's places, so many that ours are looked up one by one, in the caller's
+     * order. */
     test_exec(bus.conn,
               "INSERT INTO commandbus.fleet_place (place, command_id, lease_no, held_until, "
               "timeout_seconds, domain, worker) SELECT s, gen_random_uuid(), 1, 'infinity', 1, "

@@ -7,8 +7,8 @@
 
 TestSuite(hostile_path, .init = bus_open, .fini = bus_close);
 
-/* Arguments of functions and operators that the queries use, exactly as they use them: an exact match
- * in public is preferred to a near one of the server's. */
+/* Arguments of functions and operators that the queries use, exactly as they use them: an exact
+ * match in public is preferred to a near one of the server's. */
 static const struct {
     const char *name, *arguments, *returns;
 } functions[] = {

@@ -144,7 +144,8 @@ Test(hostile_payload, unknown_keys_of_send_many_do_not_reach_the_queue) /* BUS.4
     expect_value(bus.conn, "{\"a\": 1}", "SELECT message -> 'data' FROM pgmq.q_fx__commands");
 }
 
-/* The ids that the calls below name: P is pending, R is running (lease 1, worker w), T in the TSQ. */
+/* The ids that the calls below name: P is pending, R is running (lease 1, worker w), T in the
+ * TSQ. */
 #define P "00000000-0000-4000-8000-000000000001"
 #define R "00000000-0000-4000-8000-000000000002"
 #define T "00000000-0000-4000-8000-000000000003"

@@ -1,4 +1,5 @@
-/* Connections cut in the middle of a call: nobody knows whether it committed, and it does not matter. */
+/* Connections cut in the middle of a call: nobody knows whether it committed, and it does not
+ * matter. */
 #include "claims.h"
 #include "proxy.h"
 

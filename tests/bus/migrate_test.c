@@ -189,7 +189,8 @@ Test(migrate, a_server_that_offers_only_an_old_pgmq_is_refused_with_both_version
     expect_value(bus.conn, "", "SELECT to_regnamespace('commandbus')::text");
 }
 
-/* PGMQ without the extension, as on a server that does not offer it: its SQL, run by who migrates. */
+/* PGMQ without the extension, as on a server that does not offer it: its SQL, run by who
+ * migrates. */
 static const char pgmq_as_sql[] =
     "CREATE SCHEMA pgmq;"
     "DO $$ BEGIN EXECUTE pg_read_file("

@@ -327,7 +327,8 @@ static bool stop_behind_the_first(size_t started, size_t total, void *arg)
     return started > 1000;
 }
 
-/* BUS.5: more than one statement takes are still one transaction, and a refusal names the culprit */
+/* BUS.5: more than one statement takes are still one transaction, and a refusal names the
+ * culprit */
 Test(process_batch, of_thousands_is_started_whole_or_not_at_all)
 {
     enum {

@@ -239,7 +239,8 @@ Test(process_claim, gives_holders_one_vt_after_the_servers_start) /* DESIGN 2 le
     cb_process_look look;
     cb_error e = { 0 };
     OWNED(cb_process_claim) early = NULL;
-    /* A VT that reaches back beyond the start of the server stands for a server that has just started. */
+    /* A VT that reaches back beyond the start of the server stands for a server that has just
+     * started. */
     char *age = test_value(
         bus.conn, "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) + 60",
         NULL);

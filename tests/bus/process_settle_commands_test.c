@@ -1,5 +1,5 @@
-/* Commands that a process sends and takes back when it is settled, and items that the database does not
- * take. */
+/* Commands that a process sends and takes back when it is settled, and items that the database does
+ * not take. */
 #include "process_rows.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What settling a process writes: row, history, inbox, events and commands, together and behind the fence. */
+/* What settling a process writes: row, history, inbox, events and commands, together and behind the
+ * fence. */
 #include "process_rows.h"
 
 #include <stdio.h>
@@ -88,7 +89,8 @@ Test(process_settle, behind_a_lost_fence_is_stale_and_reported)
     expect_verdict(CB_STALE, process_settle(&nobody, 0, WAITS));
 }
 
-/* DESIGN 8.3: an instance that lost a process and has claimed it again brings both runs in one call. */
+/* DESIGN 8.3: an instance that lost a process and has claimed it again brings both runs in one
+ * call. */
 Test(process_settle, behind_a_lost_fence_is_stale_beside_the_run_that_has_it)
 {
     cb_uuid id = process_put("lease_no = 2");
@@ -320,7 +322,8 @@ Test(process_settle, opens_records_and_ends_them_in_place)
                  "(process_id, ordinal)");
 }
 
-/* STP.6, STP.12: only a new timeout takes the place of the first; a reopened record is open again */
+/* STP.6, STP.12: only a new timeout takes the place of the first; a reopened record is open
+ * again */
 Test(process_settle, reopens_a_record_and_moves_its_timeout_when_told)
 {
     cb_uuid id = process_put("");
@@ -367,7 +370,8 @@ Test(process_settle, takes_what_was_consumed_out_of_the_inbox_and_writes_events)
                  id.text);
 }
 
-/* DESIGN 2: who sleeps on the processes of that domain hears of one that is due, and only of such */
+/* DESIGN 2: who sleeps on the processes of that domain hears of one that is due, and only of
+ * such */
 Test(process_settle, notifies_sleepers_when_it_is_due_again)
 {
     cb_uuid id = process_put(""), due = process_put("");

@@ -144,7 +144,8 @@ Test(process_size, of_one_that_is_too_large_only_decisions_are_read) /* DESIGN 8
     cr_expect(cb_process_claim_bytes(read) > 9000000);
 }
 
-/* A server is not asked to hand out what expired while it was away; bus_open has waited for that. */
+/* A server is not asked to hand out what expired while it was away; bus_open has waited for
+ * that. */
 Test(process_size, a_crashed_process_does_not_wait_behind_an_older_backlog) /* DESIGN 8.1 */
 {
     cb_uuid crashed = pay_start(bus.db);

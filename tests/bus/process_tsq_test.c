@@ -83,8 +83,8 @@ Test(process_tsq, cancel_and_complete_leave_it_parked_until_a_worker_acts)
     expect_process_events("TSQ_COMPLETE_OVERRIDE", completed);
 }
 
-/* STP.12: what a run goes on with now, a reply or a response, may take it out of the TSQ and undo it. A decision that
- * was made before would be acted on afterwards. */
+/* STP.12: what a run goes on with now, a reply or a response, may take it out of the TSQ and undo
+ * it. A decision that was made before would be acted on afterwards. */
 Test(process_tsq, nobody_decides_during_a_run)
 {
     for (size_t i = 0; i < CB_COUNT(decisions); i++) {

@@ -17,28 +17,25 @@ static cb_uuid put_history(void)
 {
     cb_uuid id = process_put("deadline_at = '2100-01-01Z', state = '{\"amount\": \"1.00\"}'");
 
-    expect_verdict(
-        CB_SETTLED,
-        process_settle(
-            &id, 0,
-            "\"status\":\"WAITING_FOR_RETRY\",\"retry_at_ms\":4102444800000,\"wake\":\"TIMERS\","
-            "\"seen\":0,\"error_code\":\"E\",\"error_message\":\"m\",\"records\":[" RECORD(
-                1, "STEP",
-                "COMPLETED", "validate") ",\"attempts\":1,\"patch\":{\"a\":1},"
-                                         "\"took_ms\":2.5,\"finished\":true}," RECORD(
-                                             2, "COMMAND", "COMPLETED",
-                                             "bookFx") ",\"attempts\":1,\"domain\":\"fx\","
-                                                       "\"command_type\":\"BookFx\",\"command_id\":\"11111111-2222-4333-8444-555555555551\","
-                                                       "\"result\":{\"rate\":\"1.1\"},\"finished\":true}," RECORD(
-                                                           3,
-                                                           "WAIT", "WAITING", "awaitL1") ",\"timeout_ms\":7200000}," RECORD(4, "RESPONSE", "COMPLETED", "L1") ",\"during\":3,\"result\":{\"ok\":true}}," RECORD(5, "SIDE_EFFECT", "COMPLETED", "today") ",\"result\":\"2026-11-16\"}," RECORD(6, "COMPENSATION", "COMPLETED", "bookFx") ",\"finished\":true}," RECORD(7,
-                                                                                                                                                                                                                                                                                                                                                                      "COMPENSATION", "FAILED", "validate") ",\"finished\":true}," RECORD(8,
-                                                                                                                                                                                                                                                                                                                                                                                                                                          "OPERATOR",
-                                                                                                                                                                                                                                                                                                                                                                                                                                          "COMPLETED",
-                                                                                                                                                                                                                                                                                                                                                                                                                                          "RETRY") ",\"result\":{\"operator\":\"ann\"}}," RECORD(9,
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "STEP",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "RETRY", "submit") ",\"attempts\":2,\"error_code\":\"E\"}],"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "\"events\":[{\"event\":\"WAIT_TIMEOUT\",\"name\":\"awaitL1\"}]"));
+    /* clang-format off */
+    static const char settlement[] =
+        "\"status\":\"WAITING_FOR_RETRY\",\"retry_at_ms\":4102444800000,\"wake\":\"TIMERS\","
+        "\"seen\":0,\"error_code\":\"E\",\"error_message\":\"m\",\"records\":["
+        RECORD( 1, "STEP", "COMPLETED", "validate") ",\"attempts\":1,\"patch\":{\"a\":1},"
+        "\"took_ms\":2.5,\"finished\":true},"
+        RECORD( 2, "COMMAND", "COMPLETED", "bookFx") ",\"attempts\":1,\"domain\":\"fx\","
+        "\"command_type\":\"BookFx\",\"command_id\":\"11111111-2222-4333-8444-555555555551\","
+        "\"result\":{\"rate\":\"1.1\"},\"finished\":true},"
+        RECORD( 3, "WAIT", "WAITING", "awaitL1") ",\"timeout_ms\":7200000},"
+        RECORD(4, "RESPONSE", "COMPLETED", "L1") ",\"during\":3,\"result\":{\"ok\":true}},"
+        RECORD(5, "SIDE_EFFECT", "COMPLETED", "today") ",\"result\":\"2026-11-16\"},"
+        RECORD(6, "COMPENSATION", "COMPLETED", "bookFx") ",\"finished\":true},"
+        RECORD(7, "COMPENSATION", "FAILED", "validate") ",\"finished\":true},"
+        RECORD(8, "OPERATOR", "COMPLETED", "RETRY") ",\"result\":{\"operator\":\"ann\"}},"
+        RECORD(9, "STEP", "RETRY", "submit") ",\"attempts\":2,\"error_code\":\"E\"}],"
+        "\"events\":[{\"event\":\"WAIT_TIMEOUT\",\"name\":\"awaitL1\"}]";
+    /* clang-format on */
+    expect_verdict(CB_SETTLED, process_settle(&id, 0, settlement));
     return id;
 }
 

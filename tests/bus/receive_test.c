@@ -19,7 +19,8 @@ Test(receive, takes_at_most_the_quantity_asked_for) /* WRK.3 */
     cr_expect_eq(cb_claim_count(third), 0);
 }
 
-/* BUS.17, section 8.10: what a claim reads is bounded, and what it had no room for keeps its place. */
+/* BUS.17, section 8.10: what a claim reads is bounded, and what it had no room for keeps its
+ * place. */
 Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_order)
 {
     enum {
@@ -56,8 +57,8 @@ Test(receive, takes_no_more_than_it_has_room_for_and_leaves_the_rest_in_its_orde
     }
 }
 
-/* Section 8.7: a command whose worker died is due since its lease ran out, and what is in the way of it now is only
- * memory: those that are due later do not overtake it. */
+/* Section 8.7: a command whose worker died is due since its lease ran out, and what is in the way
+ * of it now is only memory: those that are due later do not overtake it. */
 Test(receive, leaves_a_command_whose_lease_ran_out_in_its_place_when_it_has_no_room)
 {
     enum {
@@ -104,7 +105,8 @@ Test(receive, leaves_a_command_whose_lease_ran_out_in_its_place_when_it_has_no_r
                  "commandbus.command_metadata WHERE lease_owner = 'w' AND status = 'IN_PROGRESS'");
 }
 
-/* What is stored small may be long to read: seven numbers of 131,000 digits take two hundred bytes. */
+/* What is stored small may be long to read: seven numbers of 131,000 digits take two hundred
+ * bytes. */
 Test(receive, counts_what_a_command_is_to_read_and_not_what_it_is_stored_in)
 {
     cb_receive_options options = { .worker = "w", .claim_bytes = 1000000 };

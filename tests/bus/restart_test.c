@@ -1,4 +1,5 @@
-/* Leases over a restart of the server: who lived through it gets one visibility timeout to come back. */
+/* Leases over a restart of the server: who lived through it gets one visibility timeout to come
+ * back. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,8 +8,8 @@
 #include "claims.h"
 #include "skip.h"
 
-/* A server of the test's own, started and stopped with deploy/local/postgres, or in a container by what
- * COMMANDBUS_TEST_SERVER names. */
+/* A server of the test's own, started and stopped with deploy/local/postgres, or in a container by
+ * what COMMANDBUS_TEST_SERVER names. */
 typedef struct {
     char dir[32];
     char url[256];
@@ -95,7 +96,8 @@ Test(restart, a_lease_that_expired_while_the_server_was_down_waits_one_vt_for_it
     db = test_bus_open(server.url);
     PGconn *sql = test_pq_open(server.url);
 
-    /* All leases are over, but nobody takes anything; the holder is back in time with its outcome. */
+    /* All leases are over, but nobody takes anything; the holder is back in time with its
+     * outcome. */
     expect_value(
         sql, "t",
         "SELECT bool_and(lease_until < clock_timestamp()) FROM commandbus.command_metadata");
@@ -143,7 +145,8 @@ static void crash(const own_server *s)
         usleep(1000);
 }
 
-/* A recovery takes its time, and a promoted standby was started long ago: the start of the server says nothing then. */
+/* A recovery takes its time, and a promoted standby was started long ago: the start of the server
+ * says nothing then. */
 Test(restart, after_a_crash_the_time_counts_from_the_first_claim,
      .fini = server_close) /* DESIGN 2 */
 {

@@ -207,7 +207,8 @@ static PGconn *listen_to_fx(void)
     return listener;
 }
 
-/* Notifications arrive in the order of commits: what stands before the marker was sent before it. */
+/* Notifications arrive in the order of commits: what stands before the marker was sent before
+ * it. */
 static void expect_next_notify(PGconn *listener, const char *expected)
 {
     test_exec(bus.conn, "NOTIFY marker");

@@ -1,4 +1,5 @@
-/* Outcomes that the database does not take: the culprit goes to the TSQ, its batch is not spoiled. */
+/* Outcomes that the database does not take: the culprit goes to the TSQ, its batch is not
+ * spoiled. */
 #include <math.h>
 
 #include "claims.h"

@@ -1,4 +1,5 @@
-/* How long work waits for a free slot: against what is published, exact fractions, and a simulation. */
+/* How long work waits for a free slot: against what is published, exact fractions, and a
+ * simulation. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -40,8 +41,8 @@ Test(erlang, agrees_with_the_definition) /* RL.6 */
         expect_near(erlang_c(known[i].slots, known[i].load), known[i].chance, 1e-12);
 }
 
-/* The example of every text on call centres: 200 calls of three minutes an hour, 14 agents. 17.4 % wait,
- * the mean wait is 7.8 s, 88.8 % are answered within 20 s. */
+/* The example of every text on call centres: 200 calls of three minutes an hour, 14 agents. 17.4 %
+ * wait, the mean wait is 7.8 s, 88.8 % are answered within 20 s. */
 Test(erlang, agrees_with_the_call_centre_of_the_textbooks) /* RL.6 */
 {
     double rate = 200.0 / 3600, answered = 1 - 0.888;

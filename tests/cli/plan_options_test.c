@@ -207,7 +207,8 @@ Test(plan, a_rate_limit_is_so_many_calls_in_flight) /* RL.6: Little's law */
     cr_expect_eq(plan_limit_for(1e6, 86400), PLAN_MOST_LIMIT);
 }
 
-/* Whatever is asked: no option takes more than the limit, none is there twice, every figure is a number. */
+/* Whatever is asked: no option takes more than the limit, none is there twice, every figure is a
+ * number. */
 Test(plan, holds_for_every_limit) /* RL.6 */
 {
     static const double rates[] = { 1e-5, 1, 20, 1000, 1e6 };

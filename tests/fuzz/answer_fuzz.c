@@ -1,5 +1,5 @@
-/* Answers of somebody's API as handlers get them from libcurl: every one has an outcome by its status, with a
- * code that is a word.
+/* Answers of somebody's API as handlers get them from libcurl: every one has an outcome by its
+ * status, with a code that is a word.
  *
  *     status
  *     Retry-After

@@ -1,5 +1,5 @@
-/* The command line: one word a line, for a table with an argument of every kind. Refused, or what each argument
- * has is of its kind and within its limits. */
+/* The command line: one word a line, for a table with an argument of every kind. Refused, or what
+ * each argument has is of its kind and within its limits. */
 #include "fuzz.h"
 
 #include <ctype.h>

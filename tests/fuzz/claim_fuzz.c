@@ -1,6 +1,8 @@
-/* Claimed commands as the server sends them, in binary: refused, or commands that a handler can be given.
+/* Claimed commands as the server sends them, in binary: refused, or commands that a handler can be
+ * given.
  *
- * A value is a byte with its length, 255 for NULL, and as many bytes; 15 of them are a row of receive.sql. */
+ * A value is a byte with its length, 255 for NULL, and as many bytes; 15 of them are a row of
+ * receive.sql. */
 #include "fuzz.h"
 
 #include <commandbus/host.h>

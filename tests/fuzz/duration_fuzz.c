@@ -1,5 +1,5 @@
-/* Durations, rates and moments on the command line: refused, or within their limits and the same again when
- * printed. */
+/* Durations, rates and moments on the command line: refused, or within their limits and the same
+ * again when printed. */
 #include "fuzz.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Field tables: a struct with every type of field, nested ones too, read from JSON. Refused, or the same again when written and
- * read; a diff patched onto the struct before gives the struct after.
+/* Field tables: a struct with every type of field, nested ones too, read from JSON. Refused, or the
+ * same again when written and read; a diff patched onto the struct before gives the struct after.
  *
  *     the struct before, one line of JSON
  *     the struct after */

@@ -1,5 +1,6 @@
-/* What harnesses share. A harness is one function that libFuzzer calls with bytes: it must neither crash nor
- * find a property broken. Inputs are text where they can be, one thing a line, so that people can write them. */
+/* What harnesses share. A harness is one function that libFuzzer calls with bytes: it must neither
+ * crash nor find a property broken. Inputs are text where they can be, one thing a line, so that
+ * people can write them. */
 #ifndef TEST_FUZZ_H
 #define TEST_FUZZ_H
 

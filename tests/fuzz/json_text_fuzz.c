@@ -1,4 +1,5 @@
-/* JSON as text in the command line tool: written, indented, cut up and unescaped without changing it. */
+/* JSON as text in the command line tool: written, indented, cut up and unescaped without changing
+ * it. */
 #include "fuzz.h"
 
 #include <json-c/json.h>
@@ -44,8 +45,8 @@ static void check_pretty(const char *json)
     free(pretty);
 }
 
-/* Every member is found, with its key and a value that is what json-c has (the last one, if a key is there
- * twice). */
+/* Every member is found, with its key and a value that is what json-c has (the last one, if a key
+ * is there twice). */
 static void check_members(const char *json, bool strict)
 {
     json_object *whole = json_tokener_parse(json), *rebuilt = json_object_new_object();

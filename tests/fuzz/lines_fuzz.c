@@ -1,5 +1,5 @@
-/* Files of JSON lines with commands to send: refused with the line, or each command is one that the bus takes,
- * and its data is what json-c reads in the line. */
+/* Files of JSON lines with commands to send: refused with the line, or each command is one that the
+ * bus takes, and its data is what json-c reads in the line. */
 #include "fuzz.h"
 
 #include <sys/mman.h>

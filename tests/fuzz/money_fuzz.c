@@ -1,4 +1,5 @@
-/* Money and decimals: read and printed without loss, counted exactly, refused where there is no room.
+/* Money and decimals: read and printed without loss, counted exactly, refused where there is no
+ * room.
  *
  *     amount
  *     currency

@@ -1,5 +1,5 @@
-/* What commands, responses and the HTTP API bring into a payment: refused, or the payment is one, and what it
- * sends can be read by its receiver.
+/* What commands, responses and the HTTP API bring into a payment: refused, or the payment is one,
+ * and what it sends can be read by its receiver.
  *
  *     the facts, one line of JSON
  *     a reply or response, one line of JSON */

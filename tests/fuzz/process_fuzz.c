@@ -1,10 +1,11 @@
-/* A claimed process as the worker reads it: its state, the records of its history, and what has arrived in its
- * inbox (replies, responses, operators' requests). Whatever there is in them, the run ends with a settlement that
- * the database takes: parked, suspended or done. Nothing is executed twice by one run.
+/* A claimed process as the worker reads it: its state, the records of its history, and what has
+ * arrived in its inbox (replies, responses, operators' requests). Whatever there is in them, the
+ * run ends with a settlement that the database takes: parked, suspended or done. Nothing is
+ * executed twice by one run.
  *
  *     type: Flow or Machine       status      phase      error code, or nothing
- *     unsettled claims, deadline, wait timeout, content limit [1 MiB], what it holds beyond that [0]
- *     leaving, or nothing         state       initial state
+ *     unsettled claims, deadline, wait timeout, content limit [1 MiB], what it holds beyond that
+ *     [0] leaving, or nothing         state       initial state
  *     history                     inbox
  *
  * each in a line, the last five as JSON. */
@@ -212,7 +213,8 @@ static const char *or_null(const char *text)
     return *text ? text : NULL;
 }
 
-/* JSON that jsonb would give. Not too deep: what is made of it goes some levels deeper, and json_check has 32. */
+/* JSON that jsonb would give. Not too deep: what is made of it goes some levels deeper, and
+ * json_check has 32. */
 static bool is_json(const char *text)
 {
     int depth = 0, deepest = 0;

@@ -1,5 +1,5 @@
-/* Runs a harness once for every file of the folders that it is given: the corpus as a plain test, with any
- * compiler. libFuzzer brings a main() of its own. */
+/* Runs a harness once for every file of the folders that it is given: the corpus as a plain test,
+ * with any compiler. libFuzzer brings a main() of its own. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* What the simulator is told: its command line, a behaviour, a request. Refused, or within its limits.
+/* What the simulator is told: its command line, a behaviour, a request. Refused, or within its
+ * limits.
  *
  *     words of the command line, one a line, up to an empty line
  *     a behaviour, one line of JSON

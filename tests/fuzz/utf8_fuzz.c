@@ -1,4 +1,5 @@
-/* UTF-8: what is valid is what iconv takes, character by character, and what is repaired is valid. */
+/* UTF-8: what is valid is what iconv takes, character by character, and what is repaired is
+ * valid. */
 #include "fuzz.h"
 
 #include <iconv.h>
@@ -53,7 +54,8 @@ static void check_repairing(const char *text, bool valid)
     FUZZ_CHECK(utf8_is_valid(repaired), "repaired is not UTF-8");
     FUZZ_CHECK(!valid || strcmp(repaired, text) == 0, "what was fine has changed");
 
-    /* Cut anywhere and trimmed, a valid text is a valid beginning of itself, at most one character shorter. */
+    /* Cut anywhere and trimmed, a valid text is a valid beginning of itself, at most one character
+     * shorter. */
     for (size_t n = strlen(text), cuts = 0; valid && n > 0 && cuts < 16; cuts++) {
         cut[--n] = '\0';
         utf8_trim(cut);

@@ -308,7 +308,8 @@ Test(fx_risk, a_value_date_of_today_is_fine)
     cr_expect_str_eq(api_do_once("BookFx", data).outcome, "SUCCESS");
 }
 
-/* An earlier run may have booked, also before an operator had it tried again as attempt 1: the API is asked. */
+/* An earlier run may have booked, also before an operator had it tried again as attempt 1: the API
+ * is asked. */
 Test(fx_risk, a_value_date_that_passed_between_two_runs_is_the_apis_to_judge)
 {
     cb_command c = api_command("BookFx", FX("\"1\"", "\"EUR\"", "\"USD\"", "\"2020-01-01\""));

@@ -108,7 +108,8 @@ static const char data[] = "{\"amount\": \"1\", \"fromCurrency\": \"EUR\", \"toC
     "{\"contractId\":\"C\",\"reference\":\"R\",\"rate\":\"2.0\",\"creditAmount\":\"2.00\"," member \
     "}"
 
-/* SIM.2: 429, 5xx and no answer transient, declines business, other 4xx permanent, and nothing is believed unseen. */
+/* SIM.2: 429, 5xx and no answer transient, declines business, other 4xx permanent, and nothing is
+ * believed unseen. */
 Test(http, answers_become_outcomes)
 {
     static const struct {

@@ -111,7 +111,8 @@ static void respond_to_payment(const char *name, const char *payload)
     expect_ok(cb_process_respond(bus.db, process.text, name, payload, NULL, &accepted, &e), e);
 }
 
-/* One outcome for a wait: the row, and nothing of the levels behind it until a person has answered. */
+/* One outcome for a wait: the row, and nothing of the levels behind it until a person has
+ * answered. */
 Test(network, a_pending_level_waits_for_a_person_and_the_others_for_it)
 {
     simulator_behave(&sim, "network-L2", "{\"pending\": 100}");

@@ -1,5 +1,5 @@
-/* The routes of the payments set, called as a worker would: what a refusal to start means. SIM.5. The API over HTTP is in
- * tests/fleet/payments_test.sh. */
+/* The routes of the payments set, called as a worker would: what a refusal to start means. SIM.5.
+ * The API over HTTP is in tests/fleet/payments_test.sh. */
 #include "payer.h"
 #include "proxy.h"
 
@@ -80,7 +80,8 @@ Test(payment_api, a_repeated_request_is_told_the_status_of_its_payment)
     expect_value(bus.conn, "1", "SELECT count(*) FROM commandbus.process");
 }
 
-/* There are other refusals than that of a process that is there: none of them is taken for a payment on its way. */
+/* There are other refusals than that of a process that is there: none of them is taken for a
+ * payment on its way. */
 Test(payment_api, a_refusal_to_start_is_not_taken_for_a_payment_that_was_started)
 {
     test_exec(
@@ -98,9 +99,9 @@ Test(payment_api, a_refusal_to_start_is_not_taken_for_a_payment_that_was_started
 
 /* ---- answers of the database that are lost ---- */
 
-/* The request is made again and again, with each answer of the database lost in turn, until none is left to lose.
- * `found` selects the id of what the last request started; the test empties the tables in between. Returns how often
- * something was started and the caller was not told. */
+/* The request is made again and again, with each answer of the database lost in turn, until none is
+ * left to lose. `found` selects the id of what the last request started; the test empties the
+ * tables in between. Returns how often something was started and the caller was not told. */
 static int lose_each_answer(const char *path, const char *key, json_object *(*body)(void),
                             const char *found, const char *code)
 {

@@ -1,4 +1,5 @@
-/* SubmitPayment and UpdatePaymentStatus, one by one: what bad input gets, and what a status does to a payment. SIM.3, SIM.4. */
+/* SubmitPayment and UpdatePaymentStatus, one by one: what bad input gets, and what a status does to
+ * a payment. SIM.3, SIM.4. */
 #include "expect.h"
 #include "fixture.h"
 #include "handler.h"
@@ -37,7 +38,8 @@ static void close_set(void)
 
 TestSuite(payment_commands, .init = open_set, .fini = close_set);
 
-/* Runs the command that waits: "SUCCESS", or "PERMANENT CODE"; effects are run. Valid until the next call. */
+/* Runs the command that waits: "SUCCESS", or "PERMANENT CODE"; effects are run. Valid until the
+ * next call. */
 static const char *run_next(const char *type)
 {
     static char text[100];
@@ -127,7 +129,8 @@ Test(payment_commands, an_unknown_status_or_one_without_a_payment_is_refused)
     "\", \"debitAccount\": \"A\", \"creditAccount\": \"" credit "\", \"valueDate\": \"" day     \
     "\", \"executionModel\": \"PROCESS_STEP\"}"
 
-/* What bad input gets: nothing leaves this machine. Port 9 answers nobody, so whatever is sent is transient. */
+/* What bad input gets: nothing leaves this machine. Port 9 answers nobody, so whatever is sent is
+ * transient. */
 Test(payment_commands, what_cannot_be_paid_is_refused_before_anybody_is_called)
 {
     expect_run("PERMANENT INVALID_DATA", "SubmitPayment", "{}");
@@ -147,7 +150,8 @@ Test(payment_commands, what_cannot_be_paid_is_refused_before_anybody_is_called)
     cr_expect_eq(strncmp(found, "TRANSIENT ", 10), 0, "%s", found);
 }
 
-/* DESIGN 8.8: a sender who knows the id of a payment's process neither moves the payment nor has the network confirm it. */
+/* DESIGN 8.8: a sender who knows the id of a payment's process neither moves the payment nor has
+ * the network confirm it. */
 Test(payment_commands, those_of_a_sender_in_the_name_of_a_process_are_refused)
 {
     static const struct {

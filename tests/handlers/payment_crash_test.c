@@ -1,5 +1,5 @@
-/* DESIGN 8.4 for payments: whichever moment a worker dies at, everything was sent once and released once, and the payment's row
- * is at its end. */
+/* DESIGN 8.4 for payments: whichever moment a worker dies at, everything was sent once and released
+ * once, and the payment's row is at its end. */
 #include "payer.h"
 
 TestSuite(payment_crash, .init = payer_open, .fini = payer_close);

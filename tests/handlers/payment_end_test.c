@@ -113,7 +113,8 @@ Test(payment_end, completed_by_an_operator_after_its_first_step_failed_it_is_com
     expect_state(&payer, "COMPLETE", id, "status");
 }
 
-/* Its last step said COMPLETE, but no worker came back to say so; whoever cancels it then has the last word. */
+/* Its last step said COMPLETE, but no worker came back to say so; whoever cancels it then has the
+ * last word. */
 Test(payment_end, given_up_behind_its_last_step_it_is_not_complete)
 {
     cb_uuid id = payer_start("PaymentStep", "EUR", 0);
@@ -145,7 +146,8 @@ Test(payment_end, a_process_that_cannot_be_read_takes_its_payment_with_it)
     expect_payment("CANCELLED", id);
 }
 
-/* A step that was slow, and whose process ended meanwhile elsewhere, makes no payment that nobody pays. */
+/* A step that was slow, and whose process ended meanwhile elsewhere, makes no payment that nobody
+ * pays. */
 Test(payment_end, no_step_takes_a_payment_up_whose_process_has_ended)
 {
     cb_uuid id = stage_start_due(&payer, "PaymentStep", facts, -1);

@@ -56,7 +56,8 @@ Test(payment_input, facts_that_do_not_make_a_payment_end_with_a_code_and_book_no
     expect_value(bus.conn, "0", "SELECT count(*) FROM commandbus.command_metadata");
 }
 
-/* Of the wrong type, or a number that nothing can hold: no state at all, so an operator hears of it. */
+/* Of the wrong type, or a number that nothing can hold: no state at all, so an operator hears of
+ * it. */
 Test(payment_input, an_invalid_state_waits_for_an_operator_and_books_nothing)
 {
     static const char *const types[] = { "PaymentStep", "PaymentWorkflow", "PaymentManager" };
@@ -117,8 +118,8 @@ Test(payment_input, a_manager_that_is_told_that_its_payment_is_invalid_books_not
     expect_nothing_waits();
 }
 
-/* A date that was good when the payment was taken up and has passed since is for FX and the gateway to judge: no replay
- * asks again. */
+/* A date that was good when the payment was taken up and has passed since is for FX and the gateway
+ * to judge: no replay asks again. */
 Test(payment_input, a_value_date_that_passes_later_does_not_break_a_payment)
 {
     static const char *const types[] = { "PaymentStep", "PaymentWorkflow", "PaymentManager" };

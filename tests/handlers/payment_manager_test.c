@@ -1,5 +1,5 @@
-/* PaymentManager, the payment as a machine of steps, and PaymentWorkflow, the shorter one: how they end well, and how not.
- * SIM.3, SIM.4. */
+/* PaymentManager, the payment as a machine of steps, and PaymentWorkflow, the shorter one: how they
+ * end well, and how not. SIM.3, SIM.4. */
 #include "payer.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* PaymentStep and its operators: commands in the troubleshooting queue, decisions at odd moments, answers that come too
- * late or twice. SIM.3, SIM.4, STP.12, RL.3. */
+/* PaymentStep and its operators: commands in the troubleshooting queue, decisions at odd moments,
+ * answers that come too late or twice. SIM.3, SIM.4, STP.12, RL.3. */
 #include "payer.h"
 
 TestSuite(payment_operator, .init = payer_open, .fini = payer_close);
@@ -17,7 +17,8 @@ static cb_uuid unanswered(const char *to_currency)
     return id;
 }
 
-/* What an operator says about the payment's command in the troubleshooting queue; then the process goes on. */
+/* What an operator says about the payment's command in the troubleshooting queue; then the process
+ * goes on. */
 static void decide_by_sql(cb_uuid id, const char *sql)
 {
     free(test_value(bus.conn, sql, id.text, NULL));
@@ -44,7 +45,8 @@ Test(payment_operator, completing_a_submission_lets_the_payment_wait_for_the_net
     expect_payment("COMPLETE", id);
 }
 
-/* The gateway has it not: it is tried again, by whoever decides about the command or about the process. */
+/* The gateway has it not: it is tried again, by whoever decides about the command or about the
+ * process. */
 Test(payment_operator, retrying_a_submission_sends_it_again)
 {
     for (int by_process = 0; by_process <= 1; by_process++) {
@@ -72,9 +74,8 @@ Test(payment_operator, canceling_a_submission_releases_everything)
         if (by_process)
             payer_cancel(id, true);
         else
-            decide_by_sql(
-                id,
-                "SELECT commandbus.tsq_cancel(domain, command_id, 'ada', 'never arrived') " OF_THE_COMMAND);
+            decide_by_sql(id, "SELECT commandbus.tsq_cancel(domain, command_id, 'ada', "
+                              "'never arrived') " OF_THE_COMMAND);
         payer_release("fx", "ReleaseFx");
         payer_release("risk", "ReleaseRisk");
 
@@ -89,16 +90,16 @@ Test(payment_operator, canceling_a_submission_releases_everything)
     expect_nothing_waits();
 }
 
-/* An operator who completes a booking without its reference would leave it behind: the process does not take it. */
+/* An operator who completes a booking without its reference would leave it behind: the process does
+ * not take it. */
 Test(payment_operator, a_booking_completed_by_hand_needs_its_reference)
 {
     cb_uuid id = payer_start("PaymentStep", "EUR", 0);
     payer_serve("risk", "BookRisk", CB_PERMANENT, NULL, "RESPONSE_INVALID");
     expect_status(&payer, "WAITING_FOR_TSQ COMMAND_IN_TSQ", id);
 
-    decide_by_sql(
-        id,
-        "SELECT commandbus.tsq_complete(domain, command_id, 'ada', 'booked', NULL) " OF_THE_COMMAND);
+    decide_by_sql(id, "SELECT commandbus.tsq_complete(domain, command_id, 'ada', "
+                      "'booked', NULL) " OF_THE_COMMAND);
 
     expect_status(&payer, "WAITING_FOR_TSQ PERMANENT_FAILURE", id);
     expect_commands(&payer, "risk/BookRisk COMPLETED", id);
@@ -153,7 +154,8 @@ Test(payment_operator, an_approval_that_timed_out_can_still_be_given_or_given_up
     expect_payment("CANCELLED", given_up);
 }
 
-/* SIM.3: COMPENSATE before submit, also while a person thinks; a decision that comes after it changes nothing. */
+/* SIM.3: COMPENSATE before submit, also while a person thinks; a decision that comes after it
+ * changes nothing. */
 Test(payment_operator, a_decision_after_the_deadline_does_not_bring_a_payment_back)
 {
     cb_uuid id = payer_start("PaymentStep", "EUR", 60);
@@ -198,7 +200,8 @@ Test(payment_operator, a_booking_that_succeeds_after_the_deadline_is_released)
     expect_nothing_waits();
 }
 
-/* A release that fails parks the payment; nothing else of it is released before, and nothing twice. */
+/* A release that fails parks the payment; nothing else of it is released before, and nothing
+ * twice. */
 Test(payment_operator, a_release_that_fails_waits_for_an_operator_who_has_it_tried_again)
 {
     cb_uuid id = payer_confirmed("USD", 0);

@@ -1,4 +1,5 @@
-/* PaymentStep when its time is over: waits, what an operator makes of them, deadlines. SIM.3, SIM.4. */
+/* PaymentStep when its time is over: waits, what an operator makes of them, deadlines. SIM.3,
+ * SIM.4. */
 #include "payer.h"
 
 TestSuite(payment_time, .init = payer_open, .fini = payer_close);

@@ -1,4 +1,5 @@
-/* PaymentStep when somebody says no: what was booked is released, once and in reverse. SIM.3, SIM.4. */
+/* PaymentStep when somebody says no: what was booked is released, once and in reverse. SIM.3,
+ * SIM.4. */
 #include "payer.h"
 
 #include <stdio.h>

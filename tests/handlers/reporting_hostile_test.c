@@ -1,5 +1,6 @@
-/* The commands of the reporting set with data that nobody should send, files that somebody has touched, and runs that are
- * cut off. Nothing leads out of the output folder, and nothing half-written is ever seen. */
+/* The commands of the reporting set with data that nobody should send, files that somebody has
+ * touched, and runs that are cut off. Nothing leads out of the output folder, and nothing
+ * half-written is ever seen. */
 #include "expect.h"
 #include "fixture.h"
 #include "reports.h"
@@ -277,7 +278,8 @@ Test(reporting_hostile, a_file_that_is_gone_is_missed)
     cr_expect_str_eq(run.outcome, "PERMANENT FILE_MISSING", "%s", run.message);
 }
 
-/* Somebody who may write into the folder cannot make a worker read or remove what lies elsewhere. */
+/* Somebody who may write into the folder cannot make a worker read or remove what lies
+ * elsewhere. */
 Test(reporting_hostile, links_are_not_followed)
 {
     char path[PATH_MAX], outside[PATH_MAX];
@@ -393,7 +395,8 @@ Test(reporting_hostile, removing_takes_what_was_half_written_along)
     cr_expect_eq(report_files(), 0);
 }
 
-/* PM.4: the command that left it went to the TSQ, so that nothing is owed for it; its process is undone. */
+/* PM.4: the command that left it went to the TSQ, so that nothing is owed for it; its process is
+ * undone. */
 Test(reporting_hostile, removing_takes_along_what_other_commands_of_the_process_have_half_written)
 {
     run_and_die(cb_uuid_new());

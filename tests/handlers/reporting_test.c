@@ -1,4 +1,5 @@
-/* The commands of the reporting set, one by one: what they find and add up is what the database says. PM.7. */
+/* The commands of the reporting set, one by one: what they find and add up is what the database
+ * says. PM.7. */
 #include "database.h"
 #include "expect.h"
 #include "fixture.h"

@@ -147,7 +147,8 @@ static void statuses_of(const char *behaviour, int statuses[KEYS])
     simulator_stop(&s);
 }
 
-/* SIM.1: one roll for a key. What two outcomes share is what the first would have alone with the sum of both. */
+/* SIM.1: one roll for a key. What two outcomes share is what the first would have alone with the
+ * sum of both. */
 Test(simulator, percentages_add_up_in_their_order)
 {
     int both[KEYS], first[KEYS], three[KEYS], permanent = 0, transient = 0, business = 0;

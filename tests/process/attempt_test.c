@@ -1,4 +1,5 @@
-/* Attempts of a step: what fails, times out or crashes is tried again as often as it may be, never more. */
+/* Attempts of a step: what fails, times out or crashes is tried again as often as it may be, never
+ * more. */
 #include <time.h>
 
 #include "tale.h"

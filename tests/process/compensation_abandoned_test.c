@@ -27,7 +27,8 @@ static const cb_process_type type = {
 };
 static const cb_process_type *const types[] = { &type };
 
-/* DESIGN 4, 8.6: the final reply of a compensation that was given up is late, not left in the inbox */
+/* DESIGN 4, 8.6: the final reply of a compensation that was given up is late, not left in the
+ * inbox */
 Test(compensation_abandoned,
      a_compensation_that_was_given_up_is_abandoned_and_its_reply_is_recorded_as_late)
 {

@@ -1,6 +1,6 @@
-/* A worker that dies after each durable point in turn, with replies that arrive at every moment: the end is
- * the same, each command is sent once, each function called and each compensation recorded once.
- * DESIGN 8.1, 8.3, 8.4, 8.6; STP.8, STP.9; RL.2. */
+/* A worker that dies after each durable point in turn, with replies that arrive at every moment:
+ * the end is the same, each command is sent once, each function called and each compensation
+ * recorded once. DESIGN 8.1, 8.3, 8.4, 8.6; STP.8, STP.9; RL.2. */
 #include "tour.h"
 
 /* When a reply arrives. */

@@ -1,5 +1,5 @@
-/* A worker that dies at every possible moment: the process ends as if none had died, and what has an outside
- * effect is begun at most as often as it may be. */
+/* A worker that dies at every possible moment: the process ends as if none had died, and what has
+ * an outside effect is begun at most as often as it may be. */
 #include "dying.h"
 #include "tale.h"
 

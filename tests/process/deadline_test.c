@@ -80,7 +80,8 @@ Test(deadline, that_has_passed_before_the_first_run_runs_nothing) /* STP.10 at c
 
 /* ---- between two steps of one run ---- */
 
-/* Works for as long as the deadlines of its processes are away, so that the claim comes before them. */
+/* Works for as long as the deadlines of its processes are away, so that the claim comes before
+ * them. */
 static cb_outcome slow_step(cb_context *ctx, void *state)
 {
     (void)state;

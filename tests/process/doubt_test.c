@@ -1,5 +1,5 @@
-/* Steps of which an attempt may have succeeded and none is known to have: who leaves them behind has found out first.
- * DESIGN 8.4, 8.9, STP.28. */
+/* Steps of which an attempt may have succeeded and none is known to have: who leaves them behind
+ * has found out first. DESIGN 8.4, 8.9, STP.28. */
 #include <time.h>
 
 #include "tale.h"

@@ -1,5 +1,5 @@
-/* Whatever a struct holds: what is written is what is read, also after a stay in the database, and a
- * difference turns the one struct into the other. */
+/* Whatever a struct holds: what is written is what is read, also after a stay in the database, and
+ * a difference turns the one struct into the other. */
 #include "database.h"
 #include "fields_support.h"
 #include "seed.h"

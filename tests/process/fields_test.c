@@ -1,4 +1,5 @@
-/* Structs by their tables: what is written is what is read, and only what changed is a difference. */
+/* Structs by their tables: what is written is what is read, and only what changed is a
+ * difference. */
 #include "fields_support.h"
 
 /* As JSON text, which the caller frees. */

@@ -1,5 +1,5 @@
-/* A login with nothing but commandbus_sender, who knows every id there is and uses every function that his role has: no
- * process goes anywhere by it. DESIGN 8.8, STP.21. */
+/* A login with nothing but commandbus_sender, who knows every id there is and uses every function
+ * that his role has: no process goes anywhere by it. DESIGN 8.8, STP.21. */
 #include "login.h"
 #include "tour.h"
 
@@ -25,7 +25,8 @@ static void close_forger(void)
 
 TestSuite(forged, .init = open_forger, .fini = close_forger);
 
-/* The ids of the command that is out and of the one that comes next, in every version that a sender may think of. */
+/* The ids of the command that is out and of the one that comes next, in every version that a sender
+ * may think of. */
 #define OUT   "command/bookRisk/1"
 #define NEXT  "command/bookFx/1"
 #define AGAIN "command/bookRisk/2"
@@ -114,7 +115,8 @@ static void fill_in(char *to, size_t size, const char *from, const char *id)
     fclose(out);
 }
 
-/* A worker answers whatever waits in domain payments, where no process sends anything, as Echo would. */
+/* A worker answers whatever waits in domain payments, where no process sends anything, as Echo
+ * would. */
 static void serve_forged(void)
 {
     while (test_number(bus.conn, "SELECT count(*) FROM pgmq.q_payments__commands WHERE vt <= now()",

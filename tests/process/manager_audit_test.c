@@ -1,4 +1,5 @@
-/* What people see of a manager: the whole story, without what its type redacts; and those that are stuck. */
+/* What people see of a manager: the whole story, without what its type redacts; and those that are
+ * stuck. */
 #include <stdio.h>
 
 #include "order.h"

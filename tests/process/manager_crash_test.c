@@ -1,5 +1,6 @@
-/* A manager's worker dies after, or just before, each durable point in turn: the end is the same, each command is
- * sent once, each reply and response taken once, each compensation made once. DESIGN 8.1, 8.4; PM.3, PM.4. */
+/* A manager's worker dies after, or just before, each durable point in turn: the end is the same,
+ * each command is sent once, each reply and response taken once, each compensation made once.
+ * DESIGN 8.1, 8.4; PM.3, PM.4. */
 #include "dying.h"
 #include "order.h"
 

@@ -141,7 +141,8 @@ Test(manager_failure, undoes_what_it_calls_undone_with_the_failures_words)
     stage_close(&s);
 }
 
-/* An operator retries the command, and this time its handler does not know whether it has booked. */
+/* An operator retries the command, and this time its handler does not know whether it has
+ * booked. */
 static void retry_and_fail_again(PGconn *sql)
 {
     test_exec(sql, "SELECT commandbus.tsq_retry('fx', command_id, 'ann', 'again') FROM "

@@ -1,5 +1,5 @@
-/* Calls that are out of order, and code that leaves what cannot be kept: refused with words that say what to
- * do, tale_is_approved half done. */
+/* Calls that are out of order, and code that leaves what cannot be kept: refused with words that
+ * say what to do, tale_is_approved half done. */
 #include <pthread.h>
 
 #include "tale.h"

@@ -1,4 +1,5 @@
-/* Whatever a step or a wait was parked for, an operator can end the process in every way. STP.12. */
+/* Whatever a step or a wait was parked for, an operator can end the process in every way.
+ * STP.12. */
 #include "tour.h"
 
 /* Parks a process that has prepared, booked both and quoted, at finish or at the wait after it. */

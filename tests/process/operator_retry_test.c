@@ -1,5 +1,5 @@
-/* An operator's retry, for every reason that a process waits for one. STP.12. Those of commands, deadlines and
- * compensations are in the tests of these. */
+/* An operator's retry, for every reason that a process waits for one. STP.12. Those of commands,
+ * deadlines and compensations are in the tests of these. */
 #include "tour.h"
 
 Test(operator_retry, of_a_permanent_failure_runs_the_step_again) /* STP.12 PERMANENT_FAILURE */

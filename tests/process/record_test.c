@@ -1,5 +1,5 @@
-/* The record of a process is whole: every command, every reply, every parking is in the audit, and is found by the
- * command's id. Attempts of steps: attempt_test.c. STP.20. */
+/* The record of a process is whole: every command, every reply, every parking is in the audit, and
+ * is found by the command's id. Attempts of steps: attempt_test.c. STP.20. */
 #include <stdio.h>
 
 #include "tour.h"

@@ -1,5 +1,5 @@
-/* What a run came to is refused by the database: the process waits for an operator, who can decide again and
- * again, and goes on where it was. DESIGN 8.4, 8.7. */
+/* What a run came to is refused by the database: the process waits for an operator, who can decide
+ * again and again, and goes on where it was. DESIGN 8.4, 8.7. */
 #include "tour.h"
 
 /* Commands of the domain may have so many bytes. */

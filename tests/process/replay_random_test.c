@@ -1,5 +1,6 @@
-/* Random processes, answered and killed at random moments: in every run execute() sees what it saw in the runs
- * before, and in the end each step and each response has had its effect once, in order. */
+/* Random processes, answered and killed at random moments: in every run execute() sees what it saw
+ * in the runs before, and in the end each step and each response has had its effect once, in
+ * order. */
 #include "dying.h"
 #include "seed.h"
 #include "tale.h"

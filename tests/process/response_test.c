@@ -1,4 +1,5 @@
-/* Asynchronous responses: each applied once, in the order of arrival, whatever the process does just then. */
+/* Asynchronous responses: each applied once, in the order of arrival, whatever the process does
+ * just then. */
 #include "tale.h"
 
 /* Adds the word of the payload to the trail. */

@@ -77,7 +77,8 @@ static const cb_process_type outside = {
     .name = "Outside", .domain = "payments", .state = &tale_fields, .execute = one_effect
 };
 
-/* A worker that is paused while STARTED becomes durable: somebody else may run the process by now. */
+/* A worker that is paused while STARTED becomes durable: somebody else may run the process by
+ * now. */
 Test(step, does_not_begin_once_the_lease_is_lost) /* DESIGN 8.4 */
 {
     const cb_process_type *types[] = { &outside };

@@ -15,14 +15,15 @@ PGconn *test_pq_open(const char *conninfo);
 /* Runs statements without parameters; fails the test on an error. */
 void test_exec(PGconn *conn, const char *sql);
 
-/* The first column of the first row as text ("" for NULL or no row); the caller frees it. Up to five
- * text parameters, NULL-terminated. Fails the test on an error. */
+/* The first column of the first row as text ("" for NULL or no row); the caller frees it. Up to
+ * five text parameters, NULL-terminated. Fails the test on an error. */
 char *test_value(PGconn *conn, const char *sql, ...);
 
 /* The same as a number. */
 long test_number(PGconn *conn, const char *sql, ...);
 
-/* A command as settle_processes writes it for a process, replies to payments__replies, without the record. */
+/* A command as settle_processes writes it for a process, replies to payments__replies, without the
+ * record. */
 cb_uuid test_send_of_process(PGconn *conn, const cb_uuid *process_id, const char *domain,
                              const char *command_type, const char *data);
 

@@ -1,5 +1,5 @@
-/* Sending, claiming and settling without the ceremony. Everything here fails the test on an error, so
- * it is for the test's own thread; threads and children call the bus itself. */
+/* Sending, claiming and settling without the ceremony. Everything here fails the test on an error,
+ * so it is for the test's own thread; threads and children call the bus itself. */
 #ifndef TEST_SUPPORT_CLAIMS_H
 #define TEST_SUPPORT_CLAIMS_H
 
@@ -14,7 +14,8 @@ cb_db *test_bus_open_impatient(const char *conninfo);
  * `ids` unless it is NULL. */
 void test_send(cb_db *db, size_t n, cb_uuid *ids);
 
-/* One command "Test" of domain fx unless the fields say otherwise: test_send_one(db, .max_attempts = 1). */
+/* One command "Test" of domain fx unless the fields say otherwise: test_send_one(db, .max_attempts
+ * = 1). */
 #define test_send_one(db, ...) test_send_with((db), &(cb_send){ __VA_ARGS__ })
 cb_uuid test_send_with(cb_db *db, const cb_send *command);
 
@@ -27,7 +28,8 @@ cb_claim *test_claim(cb_db *db, const char *worker, int quantity, double vt_seco
 /* The same, and how many it got. */
 size_t test_claim_count(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
-/* Claims every few milliseconds until something comes, expired leases too; fails when nothing does. */
+/* Claims every few milliseconds until something comes, expired leases too; fails when nothing
+ * does. */
 cb_claim *test_claim_awaited(cb_db *db, const char *worker, int quantity, double vt_seconds);
 
 /* The outcome of a claimed command: success with the result {"ok":true}, else error code "E". */

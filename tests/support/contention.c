@@ -1,5 +1,5 @@
-/* The threads share a pool of what was claimed. A settler or extender takes a random handful of it in
- * random order without removing it, so that all of them work on the same commands. */
+/* The threads share a pool of what was claimed. A settler or extender takes a random handful of it
+ * in random order without removing it, so that all of them work on the same commands. */
 #include "contention.h"
 
 #include <pthread.h>

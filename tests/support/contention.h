@@ -1,5 +1,5 @@
-/* Workers that get in each other's way on purpose: two that settle, two that extend, one that claims,
- * all on overlapping commands whose leases keep expiring. */
+/* Workers that get in each other's way on purpose: two that settle, two that extend, one that
+ * claims, all on overlapping commands whose leases keep expiring. */
 #ifndef TEST_SUPPORT_CONTENTION_H
 #define TEST_SUPPORT_CONTENTION_H
 

@@ -1,5 +1,5 @@
-/* A worker that dies just before something would have become durable: what it did since is done, and nobody
- * knows. The stage's own crash_after dies just after it. */
+/* A worker that dies just before something would have become durable: what it did since is done,
+ * and nobody knows. The stage's own crash_after dies just after it. */
 #ifndef TEST_SUPPORT_DYING_H
 #define TEST_SUPPORT_DYING_H
 
@@ -32,7 +32,8 @@ static inline bool dying_checkpoint(void *arg, cb_process_settlement *settlement
     return dying_settle(arg, settlement);
 }
 
-/* One process. False when none was due, or it died: then its lease has run out, and another worker may come. */
+/* One process. False when none was due, or it died: then its lease has run out, and another worker
+ * may come. */
 static inline bool dying_step(dying *d)
 {
     static const cb_run_host host = { .checkpoint = dying_checkpoint };

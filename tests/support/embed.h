@@ -23,8 +23,8 @@ void embed_open(void);
 /* Opens the gate, frees every worker, drops the database. */
 void embed_close(void);
 
-/* What makes a worker. Domain fx, two seconds of lease, polls every 100 ms, retries at once and logs
- * everything, unless it is said otherwise. */
+/* What makes a worker. Domain fx, two seconds of lease, polls every 100 ms, retries at once and
+ * logs everything, unless it is said otherwise. */
 typedef struct {
     const cb_handler *handlers; /* copied */
     size_t n_handlers;

@@ -1,7 +1,7 @@
 /* What tests expect of the bus and its tables: macros, so that a failure names the test's own line.
  *
- * What is expected comes first, then whose it is, then which part: expect_command("COMPLETED 1", id,
- * "status, attempts"). A command or a process is looked up on the fixture's connection. */
+ * What is expected comes first, then whose it is, then which part: expect_command("COMPLETED 1",
+ * id, "status, attempts"). A command or a process is looked up on the fixture's connection. */
 #ifndef TEST_SUPPORT_EXPECT_H
 #define TEST_SUPPORT_EXPECT_H
 
@@ -155,11 +155,11 @@
                  (id).text, of_kind, of_name)
 
 /* Its events in order, one space between them. */
-#define expect_process_events(expected, id)                                                                  \
-    expect_value(                                                                                            \
-        bus.conn, expected,                                                                                  \
-        "SELECT string_agg(event, ' ' ORDER BY at, id) FROM commandbus.process_event WHERE process_id = $1", \
-        (id).text)
+#define expect_process_events(expected, id)                                                     \
+    expect_value(bus.conn, expected,                                                            \
+                 "SELECT string_agg(event, ' ' ORDER BY at, id) FROM commandbus.process_event " \
+                 "WHERE process_id = $1",                                                       \
+                 (id).text)
 
 /* How often its audit tells an event. */
 #define expect_told(expected, id, name)                                                       \

@@ -1,12 +1,13 @@
-/* Where the messages of a PostgreSQL server begin and end, for those who stand between it and a client. */
+/* Where the messages of a PostgreSQL server begin and end, for those who stand between it and a
+ * client. */
 #ifndef TEST_FRAMING_H
 #define TEST_FRAMING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where the server's stream stands: in a message of which `left` bytes are to come, or in a header of
- * which it has `have`. All zero at the beginning of a connection. */
+/* Where the server's stream stands: in a message of which `left` bytes are to come, or in a header
+ * of which it has `have`. All zero at the beginning of a connection. */
 typedef struct {
     unsigned char header[5]; /* type and length */
     size_t have, left;

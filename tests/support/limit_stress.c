@@ -3,9 +3,9 @@
  *     claimers ─▶ roster of handlers ─▶ settlers (outcomes, timeouts and late outcomes, BUSY again)
  *                        └─▶ renewers
  *
- * A claim may also be lost on the way (then release_unknown gives it back), or be a silent holder's, who
- * brings nothing and ends with its lease and its timeout. Every other lease is so long that a place
- * which is lost stays lost until the end, where it is found. */
+ * A claim may also be lost on the way (then release_unknown gives it back), or be a silent
+ * holder's, who brings nothing and ends with its lease and its timeout. Every other lease is so
+ * long that a place which is lost stays lost until the end, where it is found. */
 #include "limit_stress.h"
 
 #include <pthread.h>
@@ -270,7 +270,8 @@ static bool settler_works(member *m, cb_db *db)
     return true;
 }
 
-/* Renews some handlers, in no order. A timeout that is on its way may be settled before or after. */
+/* Renews some handlers, in no order. A timeout that is on its way may be settled before or
+ * after. */
 static bool renewer_works(member *m, cb_db *db)
 {
     while (!m->f->stop) {
@@ -327,7 +328,8 @@ static bool has_seen_everything(const fleet *f)
     return f->checked && f->timeouts && f->busy && f->released && f->silent && f->gone;
 }
 
-/* Limits come and go; after each, claims go on. Longer than said where little happens in that time. */
+/* Limits come and go; after each, claims go on. Longer than said where little happens in that
+ * time. */
 static void change_limits(fleet *f, double seconds)
 {
     static const int limits[] = { 5, 2, 9, 0, 3, 0, 6, 1, 4 };
@@ -363,8 +365,8 @@ void test_limit_stress(double seconds)
 
     change_limit(f, 5);
     f->drain = true;
-    /* No longer than a lease: what is lost must not come back. (On a server that has just started what the silent held
-     * comes back only one lease after the start.) */
+    /* No longer than a lease: what is lost must not come back. (On a server that has just started
+     * what the silent held comes back only one lease after the start.) */
     for (double end = test_clock() + long_vt; test_clock() < end && !f->stop;) {
         if (test_number(bus.conn,
                         "SELECT count(*) FROM commandbus.command_metadata "

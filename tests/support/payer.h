@@ -1,5 +1,5 @@
-/* Payments on the stage: the payments set as a worker would have it, with its tables; the test plays the fx, risk and gateway
- * handlers, the network, the persons and the clock. */
+/* Payments on the stage: the payments set as a worker would have it, with its tables; the test
+ * plays the fx, risk and gateway handlers, the network, the persons and the clock. */
 #ifndef TEST_SUPPORT_PAYER_H
 #define TEST_SUPPORT_PAYER_H
 
@@ -15,13 +15,14 @@ void payer_close(void);
 /* The set's route of this method and path. */
 cb_route_fn *payer_route(const char *method, const char *path);
 
-/* Starts a payment of 100.00 EUR to an account in this currency. Deadline in seconds; 0: none. Runs until it rests. */
+/* Starts a payment of 100.00 EUR to an account in this currency. Deadline in seconds; 0: none. Runs
+ * until it rests. */
 cb_uuid payer_start(const char *type, const char *to_currency, double deadline_seconds);
 /* The same with a whole state. */
 cb_uuid payer_start_with(const char *type, const char *state);
 
-/* Somebody serves the next command of this domain, of which the type must be this one; then the process goes on. A NULL
- * result: it ends with outcome and code. */
+/* Somebody serves the next command of this domain, of which the type must be this one; then the
+ * process goes on. A NULL result: it ends with outcome and code. */
 void payer_serve(const char *domain, const char *type, cb_outcome outcome, const char *result,
                  const char *code);
 #define RISK(status) "{\"reference\": \"RISK-1\", \"status\": \"" status "\", \"score\": 7}"
@@ -39,7 +40,8 @@ cb_uuid payer_confirmed(const char *to_currency, int level);
 /* The network's answer; NULL: its reference. */
 void payer_confirm(cb_uuid id, int level, const char *payload);
 
-/* The data of the SubmitPayment of 100.00 EUR in USD, as expect_data has it: all that S0 submits. Valid until the next call. */
+/* The data of the SubmitPayment of 100.00 EUR in USD, as expect_data has it: all that S0 submits.
+ * Valid until the next call. */
 const char *submission(const char *execution_model, cb_uuid id);
 
 /* An operator's decision: retry, cancel, complete; then the process goes on. */

@@ -1,5 +1,5 @@
-/* The proxy is one thread that shovels bytes and follows the server's message boundaries, so that it
- * knows when ReadyForQuery, which comes after the commit, has arrived. */
+/* The proxy is one thread that shovels bytes and follows the server's message boundaries, so that
+ * it knows when ReadyForQuery, which comes after the commit, has arrived. */
 #include "proxy.h"
 
 #include <arpa/inet.h>
@@ -74,7 +74,8 @@ static bool write_all(int fd, const unsigned char *bytes, size_t n)
     return true;
 }
 
-/* Keeps the last five bytes of the client's stream; true when they are a Sync, which ends a request. */
+/* Keeps the last five bytes of the client's stream; true when they are a Sync, which ends a
+ * request. */
 static bool ends_request(unsigned char last[5], const unsigned char *bytes, size_t n)
 {
     size_t taken = n < 5 ? n : 5;

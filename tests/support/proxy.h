@@ -1,5 +1,5 @@
-/* A TCP proxy between the bus and its server that cuts the connection at a chosen moment, as networks
- * do: the client cannot know what the server made of its last request. */
+/* A TCP proxy between the bus and its server that cuts the connection at a chosen moment, as
+ * networks do: the client cannot know what the server made of its last request. */
 #ifndef TEST_SUPPORT_PROXY_H
 #define TEST_SUPPORT_PROXY_H
 
@@ -23,8 +23,8 @@ const char *test_proxy_conninfo(const test_proxy *p);
 /* Cuts the connection at the next request, once; later connections are forwarded again. */
 void test_proxy_cut(test_proxy *p, proxy_moment moment);
 
-/* Throws the n-th answer from now away (the next one is the first) and cuts the connection; those before it
- * are forwarded. */
+/* Throws the n-th answer from now away (the next one is the first) and cuts the connection; those
+ * before it are forwarded. */
 void test_proxy_cut_answer(test_proxy *p, int n);
 
 /* How often a connection was cut. */

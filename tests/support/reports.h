@@ -1,5 +1,5 @@
-/* The reporting set as a worker would have it: loaded, told where its folder and its database are, with its tables and
- * some data; and its commands run one by one on the test's own thread. */
+/* The reporting set as a worker would have it: loaded, told where its folder and its database are,
+ * with its tables and some data; and its commands run one by one on the test's own thread. */
 #ifndef TEST_SUPPORT_REPORTS_H
 #define TEST_SUPPORT_REPORTS_H
 

@@ -1,4 +1,5 @@
-/* handlers/simulator as a child of the test: the APIs that handlers call, and asking it over HTTP. */
+/* handlers/simulator as a child of the test: the APIs that handlers call, and asking it over
+ * HTTP. */
 #ifndef TEST_SUPPORT_SIMULATOR_H
 #define TEST_SUPPORT_SIMULATOR_H
 
@@ -12,8 +13,8 @@ typedef struct {
     char url[64];
 } test_simulator;
 
-/* With a database, or NULL, and further arguments such as "--chaos" "--seed" "7", or NULL, all on a port of their own.
- * All of these but simulator_try fail the test when they cannot. */
+/* With a database, or NULL, and further arguments such as "--chaos" "--seed" "7", or NULL, all on a
+ * port of their own. All of these but simulator_try fail the test when they cannot. */
 test_simulator simulator_start(const char *database_url, const char *const arguments[]);
 /* SIGTERM; it must end with 0. */
 void simulator_stop(const test_simulator *s);

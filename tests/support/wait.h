@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long tests wait for what is true in a moment on a machine that has nothing else to do. It costs only those that
- * fail: far longer than a busy machine takes, and shorter than a program of tests has (tests/CMakeLists.txt). */
+/* How long tests wait for what is true in a moment on a machine that has nothing else to do. It
+ * costs only those that fail: far longer than a busy machine takes, and shorter than a program of
+ * tests has (tests/CMakeLists.txt). */
 static const double patience_seconds = 120;
 
-/* What a test that promises a time multiplies it with: 1 as long as the machine has no more to do than tests/run gives
- * it, more the busier it is (the load of the last minute). */
+/* What a test that promises a time multiplies it with: 1 as long as the machine has no more to do
+ * than tests/run gives it, more the busier it is (the load of the last minute). */
 double test_slowness(void);
 
 /* A clock that only goes forward, in seconds and in milliseconds. */

@@ -1,10 +1,10 @@
-/* breaker SERVER_PORT [SEED]: a network between workers and a PostgreSQL server at 127.0.0.1 that loses
- * answers.
+/* breaker SERVER_PORT [SEED]: a network between workers and a PostgreSQL server at 127.0.0.1 that
+ * loses answers.
  *
  * Listens on a free port of 127.0.0.1 and prints `port N`. Forwards until SIGUSR1; from then on, of
- * EVERY answers to a statement or a pipeline, one is thrown away at random and its connection cut: the
- * server has committed and the client cannot know. SIGUSR2 ends that. SIGTERM prints `cut N` and ends it.
- * Who stops it with SIGSTOP has a network that swallows everything and closes nothing.
+ * EVERY answers to a statement or a pipeline, one is thrown away at random and its connection cut:
+ * the server has committed and the client cannot know. SIGUSR2 ends that. SIGTERM prints `cut N`
+ * and ends it. Who stops it with SIGSTOP has a network that swallows everything and closes nothing.
  *
  * Connections must not be encrypted (sslmode=disable gssencmode=disable): answers are recognised
  * by the boundaries of the server's messages. */

@@ -1,15 +1,15 @@
-/* siege PORT KIND CONNECTIONS SECONDS [ADDRESSES]: clients that take their time with an HTTP server on
- * 127.0.0.1.
+/* siege PORT KIND CONNECTIONS SECONDS [ADDRESSES]: clients that take their time with an HTTP server
+ * on 127.0.0.1.
  *
- * Keeps so many connections open, from 127.0.0.1 or from so many addresses (127.0.0.1, 127.0.0.2, …), and
- * opens another soon for each that the server closes. What each of them does, KIND says:
+ * Keeps so many connections open, from 127.0.0.1 or from so many addresses (127.0.0.1, 127.0.0.2,
+ * …), and opens another soon for each that the server closes. What each of them does, KIND says:
  *   head   sends the head of a request, a byte a second
  *   body   sends a head at once and the body of POST /desk/echo a byte a second
  *   idle   asks GET /desk/a/parts/b once and keeps the connection
- *   sip    asks POST /desk/echo for large answers, again and again, and reads them a little at a time
- *   mixed  all four, in turn
- * Prints `besieging` when all are connected, and `opened N closed N` at the end, after SECONDS or on
- * SIGTERM. */
+ *   sip    asks POST /desk/echo for large answers, again and again, and reads them a little at a
+ *   time mixed  all four, in turn
+ * Prints `besieging` when all are connected, and `opened N closed N` at the end, after SECONDS or
+ * on SIGTERM. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

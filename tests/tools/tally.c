@@ -1,7 +1,7 @@
 /* tally [port]: somebody for the sample handler Hold to call, who counts how many calls are open.
  *
- * Listens on 127.0.0.1, on a free port unless one is given, and prints `port N`. The first line of a
- * connection decides:
+ * Listens on 127.0.0.1, on a free port unless one is given, and prints `port N`. The first line
+ * of a connection decides:
  *
  *     STATS    answered with one line of JSON, then closed
  *     RESET    the same, after `max` went down to what is open now
@@ -11,8 +11,8 @@
  *              dies, and only then closed
  *
  * {"open": calls open now, "max": the most there ever were, "total": calls ever, "keys": different
- * first lines, "repeated": those that came more than once, "commands": different first words of them,
- * "commands_repeated": likewise}. SIGTERM ends it. */
+ * first lines, "repeated": those that came more than once, "commands": different first words
+ * of them, "commands_repeated": likewise}. SIGTERM ends it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>

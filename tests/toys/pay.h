@@ -1,5 +1,5 @@
-/* Processes of a type "Pay", domain payments, which nobody runs: tests move their rows by hand. Everything here
- * fails the test on an error. */
+/* Processes of a type "Pay", domain payments, which nobody runs: tests move their rows by hand.
+ * Everything here fails the test on an error. */
 #ifndef TEST_TOYS_PAY_H
 #define TEST_TOYS_PAY_H
 

@@ -68,8 +68,8 @@ static void check_order(story *s)
         const effect *e = &s->effects[i];
         if (e->direction == 's')
             check_before(s, e->op);
-        /* But for a command that an operator gave up as OUTCOME_UNKNOWN while it still had attempts: a late success is
-         * told (LATE_REPLY), and nobody can recall it. */
+        /* But for a command that an operator gave up as OUTCOME_UNKNOWN while it still had
+         * attempts: a late success is told (LATE_REPLY), and nobody can recall it. */
         if (before && before->direction == 'u' && e->direction == 's' &&
             !story_is(story_record(s, 's', e->op), "status", "ABANDONED"))
             story_wrong(s, "operation %d was done after something was undone", e->op);
@@ -304,8 +304,8 @@ static void check_reason(story *s)
         story_wrong(s, "there is no reason to be %s with %s", story_text(s->row, "status"), code);
 }
 
-/* A command of this operation has succeeded. One that an operator canceled after its worker died has not,
- * whatever it did: he has looked. */
+/* A command of this operation has succeeded. One that an operator canceled after its worker died
+ * has not, whatever it did: he has looked. */
 static bool has_booked(const story *s, int op)
 {
     for (int i = 0; i < s->n_effects; i++) {

@@ -1,5 +1,5 @@
-/* The state of the processes in these tests, and steps that count how often they really ran. A test is a
- * process of its own, so that static counters begin at 0. */
+/* The state of the processes in these tests, and steps that count how often they really ran. A test
+ * is a process of its own, so that static counters begin at 0. */
 #ifndef TEST_TOYS_TALE_H
 #define TEST_TOYS_TALE_H
 

@@ -1,5 +1,6 @@
-/* The process that the tests of commands and compensations run: five calls, of which two are commands, and all but the
- * last can be undone, in every way there is. Its functions do what the test says.
+/* The process that the tests of commands and compensations run: five calls, of which two are
+ * commands, and all but the last can be undone, in every way there is. Its functions do what the
+ * test says.
  *
  *     prepare   step              undone by a function
  *     bookRisk  risk/BookRisk     undone by the command ReleaseRisk with the result of BookRisk

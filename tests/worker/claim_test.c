@@ -141,7 +141,8 @@ Test(claim, takes_as_many_more_as_prefetch_says_but_runs_no_more)
     cr_expect_eq(gate_most(), 2);
 }
 
-/* WRK.3: the handler has returned, but somebody holds the row: no place is free before it is written. */
+/* WRK.3: the handler has returned, but somebody holds the row: no place is free before it is
+ * written. */
 Test(claim, a_slot_is_free_only_when_its_outcome_is_durable)
 {
     gate_close();
@@ -263,7 +264,8 @@ Test(claim, a_fleet_limit_that_nobody_mentions_stays_and_zero_takes_it_away)
 
 #define in_progress_of(domain) in_progress " AND domain = '" domain "'"
 
-/* Section 8.7 and 8.10: what an instance holds is bounded, and no domain starves for what another one holds. */
+/* Section 8.7 and 8.10: what an instance holds is bounded, and no domain starves for what another
+ * one holds. */
 Test(claim, of_large_commands_is_bounded_over_all_domains_and_none_of_them_starves)
 {
     static const cb_handler handlers[] = { { "Test", wait_at_gate } };

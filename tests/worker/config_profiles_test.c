@@ -116,8 +116,8 @@ Test(profiles, every_file_of_the_folder_loads)
     cr_expect_geq(n, 3);
 }
 
-/* Reads config/commandbus.cfg line by line; with each commented setting ("#key = value;", and no space
- * behind the #) brought to life, and <d> and so on taken for a name. */
+/* Reads config/commandbus.cfg line by line; with each commented setting ("#key = value;", and no
+ * space behind the #) brought to life, and <d> and so on taken for a name. */
 static char *revived(void)
 {
     char path[1100], line[512];

@@ -5,7 +5,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-/* A worker that has nothing but what a connection asks for, and ends: each pause is over at once. */
+/* A worker that has nothing but what a connection asks for, and ends: each pause is over at
+ * once. */
 static cb_worker *w;
 
 static void open_worker(void)

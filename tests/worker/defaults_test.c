@@ -1,4 +1,5 @@
-/* A setting that nobody says: the same in commandbus-worker and in a program that embeds a worker. */
+/* A setting that nobody says: the same in commandbus-worker and in a program that embeds a
+ * worker. */
 #include "assembly.h"
 #include "defaults.h"
 #include "engine.h"

@@ -71,7 +71,8 @@ Test(effects, of_every_success_are_there_exactly_once)
     expect_value(bus.conn, "100", "SELECT count(*) FROM pgmq.q_payments__replies");
 }
 
-/* Refused at the very end, by a constraint that is checked at COMMIT: the success goes with them. */
+/* Refused at the very end, by a constraint that is checked at COMMIT: the success goes with
+ * them. */
 Test(effects, and_the_success_are_one_transaction)
 {
     make_noted_ledger();

@@ -17,8 +17,8 @@ Test(hostile, a_command_with_the_longest_timeout_keeps_nobody_from_its_lease)
     await_status("COMPLETED", longest);
 }
 
-/* Section 8.7: renewals go out together, and a domain that somebody deletes must not take the leases of
- * the others with it. */
+/* Section 8.7: renewals go out together, and a domain that somebody deletes must not take the
+ * leases of the others with it. */
 Test(hostile, a_domain_that_is_gone_does_not_cost_another_one_its_leases)
 {
     const cb_handler handlers[] = { { "Test", wait_at_gate } };
@@ -54,8 +54,9 @@ static void cut_connections(void)
     cr_assert(cb_db_reconnect(bus.db, &e), "%s", e.message);
 }
 
-/* Section 8.7: after a reconnect the worker asks for leases that it does not know of. Where that cannot
- * be answered, the others are claimed as before: these are more than one a second would get done. */
+/* Section 8.7: after a reconnect the worker asks for leases that it does not know of. Where that
+ * cannot be answered, the others are claimed as before: these are more than one a second would get
+ * done. */
 Test(hostile, a_domain_whose_queue_is_gone_does_not_slow_down_another_one)
 {
     const cb_handler handlers[] = { { "Test", wait_at_gate } };
@@ -101,8 +102,8 @@ static void bring_settle_back(void)
     test_exec(bus.conn, "ALTER FUNCTION commandbus.settle_away RENAME TO settle");
 }
 
-/* WRK.3, WRK.10: a right that was taken away for a moment, a migration half-way. The handler has paid;
- * with one attempt it must never pay again, also when a reconnect compares what is held. */
+/* WRK.3, WRK.10: a right that was taken away for a moment, a migration half-way. The handler has
+ * paid; with one attempt it must never pay again, also when a reconnect compares what is held. */
 Test(hostile, an_outcome_that_the_database_refuses_is_kept_until_it_does_not)
 {
     gate_close();
@@ -172,8 +173,8 @@ static cb_outcome extend_for_ever(cb_context *ctx, const cb_command *command, js
     return CB_SUCCESS;
 }
 
-/* Section 8.2: who could extend without a lease would outlive the place that the fleet's limit keeps
- * for it. */
+/* Section 8.2: who could extend without a lease would outlive the place that the fleet's limit
+ * keeps for it. */
 Test(hostile, no_time_is_granted_to_a_handler_whose_lease_is_gone)
 {
     test_send_one(bus.db, .timeout_seconds = 4);
@@ -233,7 +234,8 @@ Test(hostile, made_up_types_end_however_many_there_are)
                        "'HANDLER_NOT_FOUND'");
 }
 
-/* Weak points: a handler's success turned into a failure by the database. Somebody holds the message. */
+/* Weak points: a handler's success turned into a failure by the database. Somebody holds the
+ * message. */
 Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
 {
     make_ledger();
@@ -256,8 +258,8 @@ Test(hostile, a_success_with_effects_outlasts_a_lock_on_its_message)
     cr_expect_eq(gate_entered(), 1);
 }
 
-/* Its command is locked nearly all the time while an effect waits for a lock of its own; its lease must
- * be renewed in the moments between. Four leases long. */
+/* Its command is locked nearly all the time while an effect waits for a lock of its own; its lease
+ * must be renewed in the moments between. Four leases long. */
 Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
 {
     make_ledger();
@@ -278,8 +280,9 @@ Test(hostile, a_success_whose_effects_wait_for_a_lock_keeps_its_lease)
     expect_command("1 1", id, "attempts, lease_no");
 }
 
-/* A worker that vanished in the middle of its claim: asked, and never read the answer, which is more
- * than the network holds. Its transaction is open, and with it the lock of the limited domain. */
+/* A worker that vanished in the middle of its claim: asked, and never read the answer, which is
+ * more than the network holds. Its transaction is open, and with it the lock of the limited
+ * domain. */
 static PGconn *claim_and_vanish(void)
 {
     PGconn *vanished = test_pq_open(bus.conninfo);
@@ -294,8 +297,8 @@ static PGconn *claim_and_vanish(void)
     return vanished;
 }
 
-/* Section 8.7: one silent worker never blocks the fleet. Here its machine is alive and does not read, which
- * Linux counts as silence just as well. */
+/* Section 8.7: one silent worker never blocks the fleet. Here its machine is alive and does not
+ * read, which Linux counts as silence just as well. */
 Test(hostile, a_worker_that_vanishes_in_its_claim_does_not_keep_others_from_the_domain_for_long)
 {
     PGconn *vanished = claim_and_vanish();
@@ -328,7 +331,8 @@ static void *free_it(void *worker)
     return NULL;
 }
 
-/* A program that ends waits for its handlers; what the last one came to must not be thrown away then. */
+/* A program that ends waits for its handlers; what the last one came to must not be thrown away
+ * then. */
 Test(hostile, what_a_handler_came_to_while_the_worker_is_freed_is_settled)
 {
     pthread_t freeing;

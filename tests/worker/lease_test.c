@@ -32,8 +32,8 @@ static void rival_finds_nothing_for(double seconds)
     }
 }
 
-/* DESIGN 2, Leases: four visibility timeouts long. The command's own timeout makes its lease a little
- * longer than one, so that a machine which stalls for a second does not fail the test. */
+/* DESIGN 2, Leases: four visibility timeouts long. The command's own timeout makes its lease a
+ * little longer than one, so that a machine which stalls for a second does not fail the test. */
 Test(lease, is_renewed_as_long_as_the_handler_runs)
 {
     cb_uuid id = test_send_one(bus.db, .max_attempts = 1, .timeout_seconds = 2);

@@ -69,7 +69,8 @@ Test(process_roles, commands_processes_and_replies_may_be_three_instances)
     cr_expect(cb_worker_is_ready(processes, NULL, 0));
 }
 
-/* CONTRACT, processes.<Type>.reply-queue: a command that was sent before replies where it was told to. */
+/* CONTRACT, processes.<Type>.reply-queue: a command that was sent before replies where it was told
+ * to. */
 Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* DESIGN 8.4 */
 {
     static cb_process_type first, moved;

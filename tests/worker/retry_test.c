@@ -24,8 +24,8 @@ static cb_outcome fail_shortly(cb_context *ctx, const cb_command *command, json_
     return cb_transient_after(ctx, 1, "BUSY", "Retry-After: 1");
 }
 
-/* Seconds between the n-th failure and the next run, to ten seconds, as audited; and that the message is
- * invisible until then. */
+/* Seconds between the n-th failure and the next run, to ten seconds, as audited; and that the
+ * message is invisible until then. */
 static void expect_delay(cb_uuid id, const char *attempt, const char *seconds)
 {
     await_value("t",

@@ -129,7 +129,8 @@ Test(set, that_was_freed_can_be_loaded_again)
     cb_set_free(NULL);
 }
 
-/* WRK.13: which ABI the file has and which this worker speaks; the rest of the manifest is garbage. */
+/* WRK.13: which ABI the file has and which this worker speaks; the rest of the manifest is
+ * garbage. */
 Test(set, of_another_abi_is_refused_before_anything_else_of_it_is_believed)
 {
     expect_load_refused(broken, "wrong_abi",

@@ -31,9 +31,9 @@ static bool has_looked(cb_worker *w)
     return waits;
 }
 
-/* The sender looked for sleepers before the worker was one, so it notifies nobody when it commits, after
- * the worker has looked. Neither a poll interval nor the housekeeping that wakes sleepers now and then
- * comes in time: the worker looks again by itself. */
+/* The sender looked for sleepers before the worker was one, so it notifies nobody when it commits,
+ * after the worker has looked. Neither a poll interval nor the housekeeping that wakes sleepers now
+ * and then comes in time: the worker looks again by itself. */
 Test(sleeping, finds_what_was_committed_by_a_sender_that_had_not_seen_the_sleeper)
 {
     OWNED(cb_db) sender = test_bus_open(bus.conninfo);

@@ -26,8 +26,8 @@ Test(wake, an_idle_worker_announces_itself_until_two_polls_from_now)
         "now() + interval '122 s' THEN ' t' ELSE ' f' END FROM commandbus.sleeper WHERE queue_name = 'fx__commands'");
 }
 
-/* It looks by itself too, but ever more seldom: without notifications each of these takes twice as long
- * as everything before it. */
+/* It looks by itself too, but ever more seldom: without notifications each of these takes twice as
+ * long as everything before it. */
 Test(wake, a_send_wakes_it_at_once)
 {
     embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never);

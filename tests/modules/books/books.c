@@ -1,6 +1,7 @@
-/* The books set: what the flows call, for domains fx and risk. BookFx, ReleaseFx, BookRisk and ReleaseRisk do
- * what their data say ({"processId", "log", "marks", "dieAt", "fail", "sleepMs", "gate"}, see ../flows/deed.h) and give
- * back {"reference": …}, the first eight digits of the idempotency key. */
+/* The books set: what the flows call, for domains fx and risk. BookFx, ReleaseFx, BookRisk and
+ * ReleaseRisk do what their data say ({"processId", "log", "marks", "dieAt", "fail", "sleepMs",
+ * "gate"}, see ../flows/deed.h) and give back {"reference": …}, the first eight digits of the
+ * idempotency key. */
 #include <commandbus/module.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-/* A set with routes, for tests of how they are served: one that gives back what it got, some that take as long as
- * somebody holds a lock in the database, one that never returns, and one that starts a process. */
+/* A set with routes, for tests of how they are served: one that gives back what it got, some that
+ * take as long as somebody holds a lock in the database, one that never returns, and one that
+ * starts a process. */
 #include <commandbus/module.h>
 #include <commandbus/process.h>
 #include <libpq-fe.h>

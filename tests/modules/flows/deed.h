@@ -1,5 +1,5 @@
-/* What a step or a handler of these sets does: leaves a line where tests can count it, takes its time
- * or waits until it may go on, fails or kills its worker as it was told. */
+/* What a step or a handler of these sets does: leaves a line where tests can count it, takes its
+ * time or waits until it may go on, fails or kills its worker as it was told. */
 #ifndef FLOWS_DEED_H
 #define FLOWS_DEED_H
 

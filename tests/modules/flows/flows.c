@@ -5,7 +5,8 @@
 
 #include "flow.h"
 
-/* Payload {"reference": "…"}. A letter that came twice under different ids is taken twice: "arrived" tells. */
+/* Payload {"reference": "…"}. A letter that came twice under different ids is taken twice:
+ * "arrived" tells. */
 static bool take_letter(flow *f, int i, json_object *payload)
 {
     json_object *reference = NULL;

@@ -1,5 +1,5 @@
-/* BadResult {"kind": "nan"}: succeeds with a result that no database takes. The kinds are in the table
- * below. */
+/* BadResult {"kind": "nan"}: succeeds with a result that no database takes. The kinds are in the
+ * table below. */
 #include "fields.h"
 #include "trial.h"
 

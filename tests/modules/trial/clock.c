@@ -3,7 +3,8 @@
  * Remaining: gives back {"remaining_ms", "attempt", "max_attempts", "is_last"}.
  * Started: gives back {"started_ns": "…"}, CLOCK_MONOTONIC at entry, to measure how fast it came.
  * Extend {"ms": 5000, "times": 3, "sleep_ms": 1000}: asks for ms and sleeps, that often; gives back
- * {"granted": [true, …], "remaining_ms": [5000, …], "lost": false}, the time as it was after asking. */
+ * {"granted": [true, …], "remaining_ms": [5000, …], "lost": false}, the time as it was after
+ * asking. */
 #include "fields.h"
 #include "trial.h"
 
