@@ -209,6 +209,25 @@ Test(process_size, a_response_without_room_waits_for_nobody) /* DESIGN 8.10 */
     PQfinish(holder);
 }
 
+/* One that was given already needs no room, and one that the type does not take is told so. */
+Test(process_size, a_full_process_still_knows_what_it_was_given) /* BUS.19 */
+{
+    cb_uuid id = pay_start(bus.db);
+    const char *given =
+        "SELECT commandbus.respond(process_id, 'x', to_jsonb(repeat('m', $1::int)), "
+        "'11111111-2222-4333-8444-555555555551') FROM commandbus.process";
+
+    fill_inbox(id, 6, 1000000);
+    expect_value(bus.conn, "t", given, "10");
+    expect_value(bus.conn, "f", given, "1000000");
+    test_exec(bus.conn, "UPDATE commandbus.process_type SET responses = '{\"y\": {}}'");
+    cr_expect_str_eq(
+        test_sqlstate(bus.conn,
+                      "SELECT commandbus.respond(process_id, 'z', to_jsonb(repeat('m', 1000000))) "
+                      "FROM commandbus.process"),
+        "CB010");
+}
+
 /* 5,000 took 37 seconds: each looked at all versions of the row that those before had left. */
 Test(process_size, many_responses_in_one_transaction_cost_the_same_each) /* BUS.19 */
 {

@@ -207,28 +207,6 @@ BEGIN
 END
 $$;
 
--- Refuses so many more bytes for a process that may hold no more than `most`. Returns what it has:
--- what was counted, or what is really there where that would be too much.
-CREATE OR REPLACE FUNCTION commandbus.check_room(process_id uuid, counted bigint, bytes bigint,
-    most bigint)
-RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    content bigint := counted;
-BEGIN
-    IF content + bytes > most THEN
-        content := commandbus.measured_content(process_id);
-    END IF;
-    IF content + bytes > most THEN
-        PERFORM commandbus.refuse('INVALID_OPERATION',
-            format('process %s holds %s bytes of state, records and responses, and takes responses '
-                   'up to %s', process_id, content, most),
-            'Keep large things elsewhere and name them in the response, or wait until it has '
-            'ended. Nothing changed.');
-    END IF;
-    RETURN content;
-END
-$$;
-
 -- Whether the process was given this response before. One without an id never was.
 CREATE OR REPLACE FUNCTION commandbus.has_response(process_id uuid, response_id uuid)
 RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -241,6 +219,29 @@ BEGIN
             OR EXISTS (SELECT FROM commandbus.process_history h
                        WHERE h.process_id = has_response.process_id
                          AND h.response_id = has_response.response_id));
+END
+$$;
+
+-- Refuses so many more bytes for a process that may hold no more than `most`. Returns what it has:
+-- what was counted, or what is really there where that would be too much. A response that was given
+-- already needs no room: it is asked for after the measurement, which it may be part of by then.
+CREATE OR REPLACE FUNCTION commandbus.check_room(process_id uuid, response_id uuid, counted bigint,
+    bytes bigint, most bigint)
+RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    content bigint := counted;
+BEGIN
+    IF content + bytes > most THEN
+        content := commandbus.measured_content(process_id);
+    END IF;
+    IF content + bytes > most AND NOT commandbus.has_response(process_id, response_id) THEN
+        PERFORM commandbus.refuse('INVALID_OPERATION',
+            format('process %s holds %s bytes of state, records and responses, and takes responses '
+                   'up to %s', process_id, content, most),
+            'Keep large things elsewhere and name them in the response, or wait until it has '
+            'ended. Nothing changed.');
+    END IF;
+    RETURN content;
 END
 $$;
 
@@ -276,10 +277,10 @@ BEGIN
         place := substr(last, 38)::tid;
     END IF;
     PERFORM commandbus.check_responder(respond.process_id, respond.name, place);
-    SELECT p.domain, p.content_bytes INTO seen FROM commandbus.process p
+    SELECT p.domain, p.process_type, p.content_bytes INTO seen FROM commandbus.process p
     WHERE p.ctid = place AND p.process_id = respond.process_id;
     IF NOT FOUND THEN
-        SELECT p.domain, p.content_bytes INTO seen FROM commandbus.process p
+        SELECT p.domain, p.process_type, p.content_bytes INTO seen FROM commandbus.process p
         WHERE p.process_id = respond.process_id;
     END IF;
     IF NOT FOUND THEN
@@ -294,7 +295,9 @@ BEGIN
     bytes := 200 + coalesce(octet_length(respond.payload::text), 2);
     IF seen.content_bytes + bytes > most
        AND NOT commandbus.has_response(respond.process_id, respond.response_id) THEN
-        PERFORM commandbus.check_room(respond.process_id, seen.content_bytes, bytes, most);
+        PERFORM commandbus.check_response(seen.process_type, respond.name, respond.payload);
+        PERFORM commandbus.check_room(respond.process_id, respond.response_id, seen.content_bytes,
+                                      bytes, most);
     END IF;
 
     IF place IS NOT NULL THEN
@@ -325,7 +328,7 @@ BEGIN
             'Find out why nothing runs it: commandbus process show ' || respond.process_id
             || '. Nothing changed.');
     END IF;
-    content := commandbus.check_room(respond.process_id, held.content_bytes, bytes, most);
+    content := commandbus.check_room(respond.process_id, NULL, held.content_bytes, bytes, most);
 
     -- Who holds the lease finds it when it settles. Of the others only those that wait for it, or
     -- are done and take it late, run because of it.
