@@ -1,5 +1,5 @@
-/* The keys of the objects that are being scanned, to find one that an object has twice. What
- * jsonb and json-c do with such a one, keep the last, is no way to treat an amount. */
+/* The keys of the objects that are being scanned, to find one that an object has twice. jsonb and
+ * json-c keep the last of two, which must not happen to an amount. */
 #ifndef CB_JSON_KEYS_H
 #define CB_JSON_KEYS_H
 

@@ -10,7 +10,7 @@
 #include "statements.h"
 #include "uuid_bytes.h"
 
-/* The columns of claim_processes.sql and read_process.sql. */
+/* The columns of claim_processes and read_process (queries/process_run.sql). */
 enum {
     PROCESS_ID,
     DOMAIN,
@@ -165,7 +165,7 @@ static bool kind_arrays(const cb_process_kind *kinds, size_t n, buffer *types, b
     return types->failed || versions->failed ? fail_memory(e) : true;
 }
 
-/* The columns of deliver_replies.sql. */
+/* The columns of deliver_replies (queries/process_run.sql). */
 enum {
     DELIVERED,
     LATE,

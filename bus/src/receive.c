@@ -13,7 +13,7 @@
 #include "uuid_bytes.h"
 #include "wire.h"
 
-/* The columns of receive.sql. */
+/* The columns of receive (queries/lease.sql). */
 enum {
     EVENT,
     COMMAND_ID,

@@ -29,7 +29,7 @@ SELECT pg_catalog.set_config('commandbus.search_path', pg_catalog.current_settin
        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
 
 --: search_path_back
--- No parameters. Names mean again what they meant before search_path_ours.sql.
+-- No parameters. Names mean again what they meant before search_path_ours.
 SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('commandbus.search_path'),
                              true)
 
