@@ -73,7 +73,7 @@ static const struct {
 
     { LEAVING,    ELSE,             leave_rebuild,       REBUILT },
     { REBUILT,    ELSE,             leave_learn_outcome, RESOLVED },
-    { RESOLVED,   is_to_compensate, run_compensate,          SETTLED },
+    { RESOLVED,   is_to_compensate, run_compensate,      SETTLED },
     { RESOLVED,   ELSE,             leave_finish,        SETTLED },
 };
 /* clang-format on */
