@@ -16,8 +16,8 @@
 
 #include "handlers.h"
 #include "mark.h"
+#include "payment_request.h"
 #include "processes.h"
-#include "request.h"
 
 DEFINE_OWNED(PGresult, PQclear)
 

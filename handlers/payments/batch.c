@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "handlers.h"
+#include "payment_request.h"
 #include "processes.h"
-#include "request.h"
 
 DEFINE_OWNED(PGresult, PQclear)
 

@@ -1,7 +1,7 @@
-/* Requests, takes and responses as JSON: each a table and a function of messages.c. */
+/* Requests, takes and responses as JSON: each a table and a function of payment_messages.c. */
 #include "calls.h"
 
-#include "messages.h"
+#include "payment_messages.h"
 
 static bool request_risk(const void *state, json_object *data)
 {

@@ -5,7 +5,7 @@
 
 #include "http_answer.h"
 #include "input.h"
-#include "settings.h"
+#include "payment_settings.h"
 
 static const char path[] = "/gateway/payments";
 

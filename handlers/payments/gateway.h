@@ -2,7 +2,7 @@
 #ifndef PAYMENTS_GATEWAY_H
 #define PAYMENTS_GATEWAY_H
 
-#include "messages.h"
+#include "payment_messages.h"
 
 /* Submits a payment for a process, once however often it is called with the same run's key. With
  * CB_SUCCESS *ret is {"reference"}, the caller's; else the run's outcome. */

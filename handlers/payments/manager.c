@@ -13,7 +13,7 @@
 
 #include "calls.h"
 #include "mark.h"
-#include "messages.h"
+#include "payment_messages.h"
 #include "processes.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* The status of a payment. */
 #include "mark.h"
 
-#include "database.h"
 #include "input.h"
+#include "payment_database.h"
 
 const char begin_sql[] = "SELECT payments.begin($1, $2, $3, $4, $5, $6, $7, $8)";
 const char mark_sql[] = "SELECT payments.mark($1, $2, $3)";

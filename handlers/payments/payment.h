@@ -43,7 +43,8 @@ typedef struct {
     char *debit_currency, *credit_currency;
     char *debit_account, *credit_account;
     char *value_date;
-    json_object *behaviour; /* of the simulated world towards this payment: behaviour.h; or NULL */
+    json_object
+        *behaviour; /* of the simulated world towards this payment: payment_behaviour.h; or NULL */
 
     char *risk_reference;
     int risk_status;

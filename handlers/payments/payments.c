@@ -4,10 +4,10 @@
  * submit.c and update.c (commands), api.c and batch.c (HTTP), payment.c (the state). */
 #include <commandbus/module.h>
 
-#include "database.h"
 #include "handlers.h"
+#include "payment_database.h"
+#include "payment_settings.h"
 #include "processes.h"
-#include "settings.h"
 
 static const cb_handler handlers[] = {
     { "SubmitPayment", submit_payment },

@@ -5,7 +5,7 @@
  * process that it belongs to, and by nobody who knows its id. */
 #include "handlers.h"
 #include "mark.h"
-#include "messages.h"
+#include "payment_messages.h"
 
 /* The facts as a payment, borrowing from the request. */
 static payment facts_of(const cb_command *command, const mark_request *r)

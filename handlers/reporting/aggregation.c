@@ -4,7 +4,7 @@
  * Amounts are added in minor units of their currency; a sum that does not fit is refused, never
  * rounded. */
 #include "document.h"
-#include "messages.h"
+#include "report_messages.h"
 #include "reporting.h"
 #include "store.h"
 #include "sums.h"

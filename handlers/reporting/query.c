@@ -4,8 +4,8 @@
  * Refused are a period that ends before it begins, account numbers that could not be some, and
  * lists that are too long. An account that is not there is an answer of the business:
  * UNKNOWN_ACCOUNT. */
-#include "database.h"
-#include "messages.h"
+#include "report_database.h"
+#include "report_messages.h"
 #include "reporting.h"
 #include "store.h"
 

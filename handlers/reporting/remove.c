@@ -1,6 +1,6 @@
 /* StatementRemove {"path"}: undoes any of the others by removing its file. Gives back {"removed":
  * true}, or false when it was not there: that is a success too, for a removal that runs twice. */
-#include "messages.h"
+#include "report_messages.h"
 #include "reporting.h"
 #include "store.h"
 

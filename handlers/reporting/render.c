@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "document.h"
-#include "messages.h"
+#include "report_messages.h"
 #include "reporting.h"
 #include "store.h"
 

@@ -11,7 +11,7 @@
  * At its end the state has the paths of all three files, relative to the output folder. */
 #include "report.h"
 
-#include "messages.h"
+#include "report_messages.h"
 
 typedef struct {
     cb_date from_date, to_date;

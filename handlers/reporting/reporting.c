@@ -8,7 +8,7 @@
 #include <commandbus/process.h>
 
 #include "report.h"
-#include "settings.h"
+#include "report_settings.h"
 
 static const cb_handler handlers[] = {
     { "StatementQuery", statement_query },

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "settings.h"
+#include "report_settings.h"
 
 #define FILE_LIMIT  (128 * 1024 * 1024)
 #define PART_ENDING ".part"

@@ -3,8 +3,8 @@
  *
  * outcome is TRANSIENT, PERMANENT or BUSINESS_RULE. Attempts after until_attempt succeed with
  * {"attempt": 3}; without it none does. retry_after, in seconds, goes with TRANSIENT. */
-#include "fields.h"
 #include "sample.h"
+#include "sample_fields.h"
 
 #include <limits.h>
 #include <string.h>

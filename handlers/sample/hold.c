@@ -7,9 +7,9 @@
  *     caller: says that it ends (FIN)         callee: closes, once the call is not counted any more
  *
  * So a call is counted only while its handler runs, and surely during those ms. */
-#include "fields.h"
 #include "rest.h"
 #include "sample.h"
+#include "sample_fields.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * The row is an effect: it is written in the transaction that completes the command, so that there
  * is no moment at which one of them is there without the other. Money is a text, never a double.
  * Needs `commandbus migrate --set sample`. Gives back its account and amount. */
-#include "fields.h"
 #include "sample.h"
+#include "sample_fields.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  *
  * Gives back {"slept_ms": 250}. An interruptible one gives the command back when the worker wants
  * to end; one that has called somebody must not. */
-#include "fields.h"
 #include "rest.h"
 #include "sample.h"
+#include "sample_fields.h"
 
 static const int64_t day_ms = 86400000;
 

@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "http.h"
-#include "options.h"
+#include "simulator_http.h"
+#include "simulator_options.h"
 
 static int complain(const cb_error *e)
 {

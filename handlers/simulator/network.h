@@ -7,8 +7,8 @@
 #ifndef SIMULATOR_NETWORK_H
 #define SIMULATOR_NETWORK_H
 
-#include "database.h"
 #include "places.h"
+#include "simulator_database.h"
 
 enum {
     LEVELS = 4,

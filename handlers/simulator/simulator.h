@@ -3,11 +3,11 @@
 #define SIMULATOR_H
 
 #include "bookings.h"
-#include "database.h"
-#include "keys.h"
 #include "network.h"
 #include "pause.h"
 #include "places.h"
+#include "simulator_database.h"
+#include "simulator_keys.h"
 #include "traffic.h"
 
 typedef enum {

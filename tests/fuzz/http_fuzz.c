@@ -6,7 +6,7 @@
  *     the body, with all lines that follow */
 #include "fuzz.h"
 
-#include "api.h"
+#include "http_api.h"
 #include "http_request.h"
 #include "json_check.h"
 

@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 
 #include "json_check.h"
-#include "messages.h"
+#include "payment_messages.h"
 
 static json_object *parse(const char *text)
 {

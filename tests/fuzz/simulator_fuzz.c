@@ -9,8 +9,8 @@
 #include <json-c/json.h>
 
 #include "behaviour.h"
-#include "options.h"
 #include "request.h"
+#include "simulator_options.h"
 
 static void check_options(char **words)
 {

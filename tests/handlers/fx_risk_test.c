@@ -1,7 +1,7 @@
 /* The sets fx and risk against the simulator: real HTTP, real contexts. */
 #include "apis.h"
 #include "parallel.h"
-#include "simulator.h"
+#include "simulator_run.h"
 #include "wait.h"
 
 #include <commandbus/set.h>

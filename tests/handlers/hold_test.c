@@ -1,8 +1,8 @@
 /* The sample handler Hold: a call that whoever is called can count. */
 #include "expect.h"
-#include "handler.h"
 #include "parallel.h"
 #include "tally.h"
+#include "test_handler.h"
 
 #include <commandbus/host.h>
 #include <commandbus/set.h>

@@ -2,7 +2,7 @@
 #include "expect.h"
 #include "fixture.h"
 #include "pay.h"
-#include "simulator.h"
+#include "simulator_run.h"
 #include "wait.h"
 
 #include <stdio.h>

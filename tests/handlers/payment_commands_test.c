@@ -2,7 +2,7 @@
  * a payment. SIM.3, SIM.4. */
 #include "expect.h"
 #include "fixture.h"
-#include "handler.h"
+#include "test_handler.h"
 
 #include <commandbus/host.h>
 #include <commandbus/migrate.h>

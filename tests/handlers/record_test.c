@@ -1,7 +1,7 @@
 /* The sample handler Record: a row and a completed command, both or neither. */
 #include "expect.h"
 #include "fixture.h"
-#include "handler.h"
+#include "test_handler.h"
 
 #include <commandbus/host.h>
 #include <commandbus/migrate.h>

@@ -1,7 +1,7 @@
 /* The sample set, handler by handler and without a worker: how a team tests its own (see
  * handlers/README.md). */
 #include "expect.h"
-#include "handler.h"
+#include "test_handler.h"
 #include "wait.h"
 
 #include <commandbus/host.h>

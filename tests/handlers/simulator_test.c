@@ -1,6 +1,6 @@
 /* The downstream simulator, from outside: what handlers are tested against must itself be right. */
 #include "parallel.h"
-#include "simulator.h"
+#include "simulator_run.h"
 #include "wait.h"
 
 #include <criterion/criterion.h>

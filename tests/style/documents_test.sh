@@ -127,6 +127,9 @@ wide_sources() {
         print FILENAME ":" FNR ":" $0 }' | too_wide
 }
 
+# A name that two headers have does not say which one is meant.
+repeated_headers() { files '*.h' | sed 's|.*/||' | sort | uniq -d; }
+
 # What finds nothing proves nothing.
 enough() {
     (($(granted | wc -l) > 40)) || echo "only $(granted | wc -l) functions found"
@@ -144,6 +147,7 @@ check 'bus/CONTRACT.md has every configuration key' keys_not_in_contract
 check 'every link leads to a file, and to a heading if it names one' broken_links
 check 'prose has at most 100 columns' wide_prose
 check "lines of ${narrow[*]} have at most 100 columns" wide_sources
+check 'no two headers have the same name' repeated_headers
 check 'there are functions, keys, links and sources to look for' enough
 
 echo "$passed passed, $failed failed"

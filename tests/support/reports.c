@@ -1,6 +1,6 @@
 /* The reporting set as a worker would have it. */
 #include "reports.h"
-#include "handler.h"
+#include "test_handler.h"
 
 #include "expect.h"
 #include "fixture.h"

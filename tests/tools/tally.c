@@ -25,7 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "keys.h"
+#include "tally_keys.h"
 
 typedef struct connection connection;
 

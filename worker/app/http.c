@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api.h"
 #include "fail.h"
+#include "http_api.h"
 #include "http_guard.h"
 #include "http_request.h"
 #include "thread.h"

@@ -6,8 +6,8 @@
 
 #include <microhttpd.h>
 
-#include "api.h"
 #include "http.h"
+#include "http_api.h"
 
 /* Room for the methods of one path. */
 #define HTTP_ALLOW_MOST 64

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api.h"
 #include "app.h"
 #include "assembly.h"
 #include "fail.h"
 #include "http.h"
+#include "http_api.h"
 #include "text.h"
 #include "thread.h"
 

@@ -1,5 +1,5 @@
 /* Has a route with an invalid path. */
-#include "handler.h"
+#include "broken_handler.h"
 
 static void answer(const cb_http_request *request, cb_http_answer *ret)
 {

@@ -1,5 +1,5 @@
 /* Offers one type twice. */
-#include "handler.h"
+#include "broken_handler.h"
 
 static const cb_handler twice[] = {
     { "Once", succeed }, { "Fine", succeed }, { "Other", succeed }, { "Fine", succeed }

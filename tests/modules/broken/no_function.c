@@ -1,5 +1,5 @@
 /* Has a type that nobody handles. */
-#include "handler.h"
+#include "broken_handler.h"
 
 static const cb_handler empty[] = { { "Fine", succeed }, { "Hollow", NULL } };
 

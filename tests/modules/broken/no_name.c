@@ -1,5 +1,5 @@
 /* Has no name. */
-#include "handler.h"
+#include "broken_handler.h"
 
 CB_API extern const cb_module cb_module_manifest;
 const cb_module cb_module_manifest = {

@@ -1,5 +1,5 @@
 /* Has a handler for nothing. */
-#include "handler.h"
+#include "broken_handler.h"
 
 static const cb_handler untyped[] = { { "Fine", succeed }, { NULL, succeed } };
 

@@ -1,5 +1,5 @@
 /* Its open() fails and says why. */
-#include "handler.h"
+#include "broken_handler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Its open() fails and does not say why. */
-#include "handler.h"
+#include "broken_handler.h"
 
 static bool refuse(cb_error *e)
 {

@@ -1,4 +1,4 @@
 /* Calls itself otherwise than its file. */
-#include "handler.h"
+#include "broken_handler.h"
 
 CB_MODULE(other, .handlers = handlers, .n_handlers = CB_COUNT(handlers));

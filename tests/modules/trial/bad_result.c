@@ -1,6 +1,6 @@
 /* BadResult {"kind": "nan"}: succeeds with a result that no database takes. The kinds are in the
  * table below. */
-#include "fields.h"
+#include "sample_fields.h"
 #include "trial.h"
 
 #include <math.h>

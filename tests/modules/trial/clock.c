@@ -5,7 +5,7 @@
  * Extend {"ms": 5000, "times": 3, "sleep_ms": 1000}: asks for ms and sleeps, that often; gives back
  * {"granted": [true, …], "remaining_ms": [5000, …], "lost": false}, the time as it was after
  * asking. */
-#include "fields.h"
+#include "sample_fields.h"
 #include "trial.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
  *     table   a table that is not there (42P01)
  *     lock    the row of command_id {"key"}, for which it waits when somebody else has just put it
  *     there sql     whatever {"sql"} says */
-#include "fields.h"
+#include "sample_fields.h"
 #include "trial.h"
 
 #include <string.h>

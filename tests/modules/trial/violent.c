@@ -1,7 +1,7 @@
 /* Hang {"ms", "until_attempt": 1}: looks at nothing, neither time nor lease, and comes back after
  * that long; at once in attempts after until_attempt, when there is one.
  * Crash: takes the whole worker with it. BadOutcome: returns something that is not an outcome. */
-#include "fields.h"
+#include "sample_fields.h"
 #include "trial.h"
 
 #include <errno.h>

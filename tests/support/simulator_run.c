@@ -1,5 +1,5 @@
 /* handlers/simulator as a child of the test. */
-#include "simulator.h"
+#include "simulator_run.h"
 
 #include "claims.h"
 

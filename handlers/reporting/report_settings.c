@@ -1,5 +1,5 @@
 /* What the configuration says to this set. */
-#include "settings.h"
+#include "report_settings.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* Asking the set's tables. */
-#include "database.h"
+#include "report_database.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "settings.h"
+#include "report_settings.h"
 #include "sqlstate.h"
 
 DEFINE_OWNED(PGconn, PQfinish)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api.h"
 #include "fail.h"
+#include "http_api.h"
 #include "http_request.h"
 #include "text.h"
 

@@ -1,5 +1,5 @@
 /* Calls to the database, each on the one connection. */
-#include "database.h"
+#include "simulator_database.h"
 
 #include <commandbus/handler.h>
 #include <libpq-fe.h>

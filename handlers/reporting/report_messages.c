@@ -1,5 +1,5 @@
 /* What the commands of this set carry and give back. */
-#include "messages.h"
+#include "report_messages.h"
 
 const char *const output_types[] = { "none", "pdf", "html", "csv", NULL };
 

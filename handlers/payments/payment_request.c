@@ -1,12 +1,12 @@
 /* Reading requests to the payments API. */
-#include "request.h"
+#include "payment_request.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "behaviour.h"
-#include "settings.h"
+#include "payment_behaviour.h"
+#include "payment_settings.h"
 
 typedef struct {
     char *debit_account, *credit_account, *debit_currency, *credit_currency, *value_date;

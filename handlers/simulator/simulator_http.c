@@ -1,5 +1,5 @@
 /* libmicrohttpd, with a thread for each connection. */
-#include "http.h"
+#include "simulator_http.h"
 
 #include <arpa/inet.h>
 #include <commandbus/handler.h>

@@ -1,5 +1,5 @@
 /* How often each of many keys came. */
-#include "keys.h"
+#include "tally_keys.h"
 
 #include <stdint.h>
 #include <stdlib.h>

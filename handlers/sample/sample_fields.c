@@ -1,5 +1,5 @@
 /* Reading the data of a command, field by field; the first thing wrong is remembered. */
-#include "fields.h"
+#include "sample_fields.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Threads that run routes, the queue before them, and one more that watches them. */
-#include "api.h"
+#include "http_api.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Checking behaviours: two tables, of steps and of fields. */
-#include "behaviour.h"
+#include "payment_behaviour.h"
 
 #include <commandbus/handler.h>
 #include <json-c/linkhash.h>

@@ -1,5 +1,5 @@
 /* A small pool of connections. */
-#include "database.h"
+#include "payment_database.h"
 
 #include <inttypes.h>
 #include <libpq-fe.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "settings.h"
+#include "payment_settings.h"
 #include "sqlstate.h"
 
 DEFINE_OWNED(PGresult, PQclear)

@@ -1,6 +1,6 @@
 /* What the configuration says to this set: database-url, require-key and simulation are its own,
  * the rest is the gateway's. */
-#include "settings.h"
+#include "payment_settings.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The store of keys: a hash table of chains. */
-#include "keys.h"
+#include "simulator_keys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Looking for a handler. */
-#include "handler.h"
+#include "test_handler.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The command line, from a table. */
-#include "options.h"
+#include "simulator_options.h"
 
 #include <stdlib.h>
 

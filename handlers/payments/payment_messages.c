@@ -1,5 +1,5 @@
 /* Tables of the messages, and the way between them and the payment. */
-#include "messages.h"
+#include "payment_messages.h"
 
 #include <json-c/linkhash.h>
 #include <string.h>
