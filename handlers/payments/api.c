@@ -1,10 +1,11 @@
 /* The payments API (SIM.5).
  *
  *     POST /api/payments {"debitAccount", "creditAccount", "amount", "debitCurrency",
- *     "creditCurrency", "valueDate"}
- *          Idempotency-Key: …                       recommended; batch.c has POST
- *          /api/payments/batch
+ *                         "creditCurrency", "valueDate"}
+ *          Idempotency-Key: …                       recommended
  *     GET  /api/payments/{processId}/status
+ *
+ * batch.c has POST /api/payments/batch.
  *
  * The key makes the process's id: who asks again with it hears how the payment is, and nothing new
  * is started. A crash between the payment's row and its process is mended by asking again. */

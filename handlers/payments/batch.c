@@ -1,7 +1,7 @@
 /* Many payments in one request, as S0 starts them: all of them or none.
  *
- *     POST /api/payments/batch {"name", "executeImmediately", "behaviour", "payments": [{…,
- *     "cutoffTimestamp", "behaviour"}, …]}
+ *     POST /api/payments/batch {"name", "executeImmediately", "behaviour",
+ *                               "payments": [{…, "cutoffTimestamp", "behaviour"}, …]}
  *          Idempotency-Key: …
  *
  * Rows and processes are made in one transaction. The batch's id follows from the key, and those of

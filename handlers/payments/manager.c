@@ -1,11 +1,9 @@
 /* PaymentManager: the payment of step.c as a machine of steps (STEP_BASED), to be compared with it.
  *
- *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─▶
- *     awaitL1 … awaitL4
- *              ⇣                   ⇣                                  ⇣
- *               │
- *     updateStatusCancelled   releaseRisk                         releaseFx
- *     updateStatusComplete
+ *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─┐
+ *              ⇣                   ⇣                                  ⇣                       │
+ *     updateStatusCancelled   releaseRisk                         releaseFx                   │
+ *                       updateStatusComplete ◀─ awaitL4 ◀─ awaitL3 ◀─ awaitL2 ◀─ awaitL1 ◀────┘
  *
  * A manager does nothing itself: the status of a payment is a command too, unless an operator ends
  * it. */

@@ -1,11 +1,9 @@
 /* PaymentStep: the whole life of a payment (SIM.3).
  *
- *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─▶
- *     awaitL1 … awaitL4
- *              ⇣                   ⇣                                  ⇣
- *               │
- *          CANCELLED          ReleaseRisk                         ReleaseFx
- *          updateStatusComplete
+ *     updateStatusProcessing ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ [bookFx] ─▶ submitPayment ─┐
+ *              ⇣                   ⇣                                  ⇣                       │
+ *          CANCELLED          ReleaseRisk                         ReleaseFx                   │
+ *                       updateStatusComplete ◀─ awaitL4 ◀─ awaitL3 ◀─ awaitL2 ◀─ awaitL1 ◀────┘
  *
  * Submitting cannot be undone: from the moment its command may be sent, a missed deadline is a
  * person's to decide. An error of the network is the business's no: what was booked is released. */

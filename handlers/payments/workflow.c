@@ -1,9 +1,8 @@
 /* PaymentWorkflow: the shorter payment of S4 (SIM.3).
  *
- *     validate ─▶ [bookFx] ─▶ enrichData ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ executePayment ─▶
- *     updateStatusComplete
- *        ⇣           ⇣                          ⇣
- *    CANCELLED   ReleaseFx                 ReleaseRisk
+ *     validate ─▶ [bookFx] ─▶ enrichData ─▶ bookRisk ─▶ [awaitRiskApproval] ─▶ executePayment ─┐
+ *        ⇣           ⇣                          ⇣                                              │
+ *    CANCELLED   ReleaseFx                 ReleaseRisk                updateStatusComplete ◀───┘
  *
  * It executes the payment itself, in a step, and does not wait for the network: confirmations that
  * come later are recorded in the state of the process that has ended. What is not a payment at all

@@ -2,7 +2,7 @@
  * (PM.7).
  *
  *     {"from_date": "2024-01-01", "to_date": "2024-12-31", "account_list": ["ACC-001"],
- *     "output_type": "pdf"}
+ *      "output_type": "pdf"}
  *
  *     statement_query ──▶ statement_data_aggregation ──▶ statement_render ──▶ COMPLETED
  *            ⇣                         ⇣                         ⇣

@@ -49,10 +49,14 @@ test_the_page_has_each_command_as_help_shows_it() {
 }
 
 test_the_page_has_the_options_of_every_command_and_the_exit_codes() {
-    local option codes
+    local option codes n=0
     section OPTIONS | has OPTIONS
-    for option in $(cb --help | grep -oE '^  --[a-z-]+'); do has_option OPTIONS "$option"; done
+    for option in $(cb --help | grep -oE '^  --[a-z-]+'); do
+        has_option OPTIONS "$option"
+        n=$((n + 1))
+    done
     mapfile -t codes < <(cb --help | sed -n 's/^exit codes: //p' | sed 's/ · /\n/g')
+    ((n >= 4 && ${#codes[@]} >= 3)) || fail "only $n options and ${#codes[@]} exit codes were found"
     section 'EXIT STATUS' | tr -s ' ' | has 'EXIT STATUS' "${codes[@]}"
 }
 

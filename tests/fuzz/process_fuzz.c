@@ -4,8 +4,8 @@
  * executed twice by one run.
  *
  *     type: Flow or Machine       status      phase      error code, or nothing
- *     unsettled claims, deadline, wait timeout, content limit [1 MiB], what it holds beyond that
- *     [0] leaving, or nothing         state       initial state
+ *     unsettled claims, deadline, wait timeout, content limit [1 MiB], what it holds more [0]
+ *     leaving, or nothing         state       initial state
  *     history                     inbox
  *
  * each in a line, the last five as JSON. */

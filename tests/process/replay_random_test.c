@@ -32,13 +32,13 @@ static int wanted;
 /* What execute() saw: in the run that goes on, and in the last one that was settled. */
 static char seen[LONGEST], settled[LONGEST];
 
-static void see(const tale *t, int random_call)
+static void see(const tale *t, int at)
 {
     size_t n = strlen(seen);
 
     cr_assert(n + 1000 < sizeof seen);
-    snprintf(seen + n, sizeof seen - n, "[%d: %d %d %s %s]", random_call, (int)t->count,
-             t->approved, t->trail ? t->trail : "-", t->note ? t->note : "-");
+    snprintf(seen + n, sizeof seen - n, "[%d: %d %d %s %s]", at, (int)t->count, t->approved,
+             t->trail ? t->trail : "-", t->note ? t->note : "-");
 }
 
 /* A response, and a step, change the same fields as execute() itself. */

@@ -2,8 +2,7 @@
  *
  *   scripts make SEED N LOG WAIT_MS   N first states, one JSON object a line
  *   scripts check URL LOG             compares every process with the model and with its own code;
- *   what is
- *                                     wrong goes to stdout, exit code 1. Table public.heard
+ *                                     what is wrong goes to stdout, exit code 1. Table public.heard
  *                                     (process_id, n) says how many responses each was sent. */
 #include <commandbus/run.h>
 #include <libpq-fe.h>

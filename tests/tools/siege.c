@@ -6,8 +6,9 @@
  *   head   sends the head of a request, a byte a second
  *   body   sends a head at once and the body of POST /desk/echo a byte a second
  *   idle   asks GET /desk/a/parts/b once and keeps the connection
- *   sip    asks POST /desk/echo for large answers, again and again, and reads them a little at a
- *   time mixed  all four, in turn
+ *   sip    asks POST /desk/echo for large answers, again and again, and reads them a little at
+ *          a time
+ *   mixed  all four, in turn
  * Prints `besieging` when all are connected, and `opened N closed N` at the end, after SECONDS or
  * on SIGTERM. */
 #include <arpa/inet.h>

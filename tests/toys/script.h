@@ -4,15 +4,17 @@
  *
  * An operation: {"k": kind, …}; what it does at its n-th run over all attempts, commands and
  * retries says the n-th letter of "plan", the last one from then on:
- *   S success · T transient · P permanent · B business rule · I given back undone · D its worker
- *   dies
+ *   S success · T transient · P permanent · B business rule · I given back undone
+ *   D its worker dies
  *
  *   step, local   plan, m: attempts, ms: before a retry, undo: "inline" or none, undoPlan
  *   cmd           plan, m, dom: fx or risk, undo: "inline", "cmd", "result" or none, undoPlan,
  *                 refuse: true when its result is not taken
  *   wait          n: goes on at so many responses "go", ms: its timeout
- *   side          a random number, kept        skip     leaves out the next one when that number is
- *   odd version       cb_version                   decline  the business says no
+ *   side          a random number, kept
+ *   skip          leaves out the next one when that number is odd
+ *   version       cb_version
+ *   decline       the business says no
  */
 #ifndef TEST_TOYS_SCRIPT_H
 #define TEST_TOYS_SCRIPT_H

@@ -2,11 +2,11 @@
 # commandbus-worker(1) has the options of --help and every setting: it is made from the same tables.
 . "$(dirname "$0")/../cli/lib.sh"
 page=$COMMANDBUS_BUILD_DIR/share/man/man1/commandbus-worker.1
-groff -man -Tutf8 -P-cbou -rLL=1000n "$page" | sed 's/^ *//' >"$work/page"
+groff -man -Tutf8 -P-cbou -rLL=1000n "$page" | sed 's/^ *//' | tr -s ' ' >"$work/page"
 "$COMMANDBUS_WORKER_BIN" --help >"$work/help"
 
 # has LINE: without counting spaces.
-has() { tr -s ' ' <"$work/page" | grep -qxF -- "$1" || fail "the page lacks '$1'"; }
+has() { grep -qxF -- "$1" "$work/page" || fail "the page lacks '$1'"; }
 
 test_the_page_has_every_option() {
     local option n=0
@@ -29,12 +29,16 @@ test_the_page_has_every_setting_with_its_default() {
 }
 
 test_the_page_has_the_exit_codes_signals_and_examples() {
-    local line
+    local line signals lines
     has '0 drained'
     has '4 a handler did not return'
     has '0 nothing would diverge'
-    has "$(sed -n '/^SIGTERM/,/^$/p' "$work/help" | paste -sd' ' | sed 's/ $//')"
-    sed -n '/^examples:/,$ s/^  //p' "$work/help" | while IFS= read -r line; do has "$line"; done
+    signals=$(sed -n '/^SIGTERM/,/^$/p' "$work/help" | paste -sd' ' | sed 's/ $//')
+    [[ $signals == SIGTERM* ]] || fail 'no signals in the help'
+    has "$signals"
+    mapfile -t lines < <(sed -n '/^examples:/,$ s/^  //p' "$work/help")
+    ((${#lines[@]} > 0)) || fail 'no examples in the help'
+    for line in "${lines[@]}"; do has "$line"; done
 }
 
 test_roff_takes_the_page_without_a_warning() {

@@ -1,6 +1,6 @@
 /* What the database refuses, for another reason than being away: the instance is not ready and says
- * why, once; it asks again at intervals, and goes on by itself when it may. WRK.10, WRK.15, DESIGN
- * 8.7. */
+ * why, once; it asks again at intervals, and goes on by itself when it may. WRK.10, WRK.15,
+ * DESIGN 8.7. */
 #include "embed.h"
 
 #include "engine.h"

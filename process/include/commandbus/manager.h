@@ -14,8 +14,8 @@
  *         .steps = steps, .n_steps = CB_COUNT(steps),
  *     };
  *     static const cb_process_type statement_report = {
- *         .name = "StatementReport", .domain = "reporting", .state = &report_fields, .manager =
- *         &manager,
+ *         .name = "StatementReport", .domain = "reporting", .state = &report_fields,
+ *         .manager = &manager,
  *     };
  *
  * A step sends a command and goes on with its reply, or waits for a response that somebody gives

@@ -1,25 +1,24 @@
 /* The process types of the flows sets, all of domain payments, all with the same state.
  *
  * Five     S4's shape: validate (local) → bookFx → enrich (local) → bookRisk → execute, with
- * ReleaseFx,
- *          ReleaseRisk and undoExecute to undo them; with "waitFor" it waits for the response "go"
- *          before execute, with "decline" the business says no behind it
+ *          ReleaseFx, ReleaseRisk and undoExecute to undo them; with "waitFor" it waits for the
+ *          response "go" before execute, with "decline" the business says no behind it
  * Locals   one, two, three: local steps
  * Long     step1 … step<n>: inline steps with a line each in the log
  * Letters  waits awaitL1 … awaitL4 for the responses L1 … L4
  * Machine  a manager (STEP_BASED): bookFx → bookRisk with ReleaseFx and ReleaseRisk; "waitFor" and
- * "decline" as
- *          Five, its "before" and "after" are in build_command and update_state; wants its
- *          "processId" in the state
+ *          "decline" as Five, its "before" and "after" are in build_command and update_state;
+ *          wants its "processId" in the state
  *
  * The state is what a test says, see the fields in flow.c:
  *   log, marks          see deed.h
  *   dieAt               "before:<name>", "in:<name>", "effect:<name>" or "after:<name>": before and
- *   after are
- *                       in execute(), around the call; in and effect inside a step or a command's
- *                       handler; "stop:" before it: the worker is paused there and not killed
- *   fails, sleeps       by name of a step or command type: {"execute": "TRANSIENT:2"}, {"BookFx":
- *   500} gates               by the same names: files that they wait for, {"BookFx": "/tmp/open"}
+ *                       after are in execute(), around the call; in and effect inside a step or a
+ *                       command's handler; "stop:" before it: the worker is paused there and not
+ *                       killed
+ *   fails, sleeps       by name of a step or command type: {"execute": "TRANSIENT:2"},
+ *                       {"BookFx": 500}
+ *   gates               by the same names: files that they wait for, {"BookFx": "/tmp/open"}
  *   maxAttempts, retryMs  of execute and undoExecute
  *   stepMs              the timeout of execute, and of the steps of Long
  *   waitMs              the timeout of waits and commands

@@ -5,8 +5,9 @@
  *     null    violates NOT NULL (23502)
  *     type    not a number (22P02)
  *     table   a table that is not there (42P01)
- *     lock    the row of command_id {"key"}, for which it waits when somebody else has just put it
- *     there sql     whatever {"sql"} says */
+ *     lock    the row of command_id {"key"}, for which it waits when somebody else has just put
+ *             it there
+ *     sql     whatever {"sql"} says */
 #include "sample_fields.h"
 #include "trial.h"
 
