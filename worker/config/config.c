@@ -14,6 +14,7 @@
 #include "config_sources.h"
 #include "fail.h"
 #include "text.h"
+#include "utf8.h"
 
 #ifndef COMMANDBUS_CONFIG_DIR
 #define COMMANDBUS_CONFIG_DIR "../etc/commandbus"
@@ -235,6 +236,28 @@ static bool setting_read(config_loader *l, const char *setting, cb_error *e)
 
 /* ---- all of it ---- */
 
+static bool load_sources(config_loader *l, const config_request *request, cb_error *e)
+{
+    if (!folder_read(l, request, e) || !config_read_environment(l, request->environment, e))
+        return false;
+    for (size_t i = 0; i < request->n_settings; i++) {
+        if (!setting_read(l, request->settings[i], e))
+            return false;
+    }
+    return config_check(l, e);
+}
+
+/* A refusal repeats the value that is wrong, whatever that holds, and is one line of text. */
+static bool load_refused(cb_error *e)
+{
+    utf8_repair(e->message);
+    for (char *s = e->message; *s; s++) {
+        if ((unsigned char)*s < ' ' || *s == 0x7f)
+            *s = '?';
+    }
+    return false;
+}
+
 bool config_load(const config_request *request, config_warn_fn *warn, void *arg, config **ret,
                  cb_error *e)
 {
@@ -243,15 +266,8 @@ bool config_load(const config_request *request, config_warn_fn *warn, void *arg,
     if (!config_new(&c, e))
         return false;
     config_loader loader = { .config = c, .warn = warn, .warn_arg = arg };
-    if (!folder_read(&loader, request, e) ||
-        !config_read_environment(&loader, request->environment, e))
-        return false;
-    for (size_t i = 0; i < request->n_settings; i++) {
-        if (!setting_read(&loader, request->settings[i], e))
-            return false;
-    }
-    if (!config_check(&loader, e))
-        return false;
+    if (!load_sources(&loader, request, e))
+        return load_refused(e);
     *ret = config_take(&c);
     return true;
 }
