@@ -129,7 +129,7 @@ bool json_check_object(const char *text, size_t length, cb_error *e)
         return false;
     bool is_object = json_object_is_type(object, json_type_object);
     json_object_put(object);
-    return is_object || cb_fail(e, CB_INVALID_DATA, "this is no JSON object");
+    return is_object || cb_fail(e, CB_INVALID_DATA, "this is not a JSON object");
 }
 
 bool json_is_value(const char *text)

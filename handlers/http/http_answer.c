@@ -91,7 +91,7 @@ cb_outcome http_answer_outcome(cb_context *ctx, const http_answer *a, json_objec
     switch (meaning_of(a->status)) {
     case CB_SUCCESS:
         if (!json)
-            return http_answer_invalid(ctx, a->path, "the answer is no JSON object");
+            return http_answer_invalid(ctx, a->path, "the answer is not a JSON object");
         *ret = json_object_take(&json);
         return CB_SUCCESS;
     case CB_BUSINESS_RULE:

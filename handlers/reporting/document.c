@@ -51,7 +51,7 @@ bool document_read(cb_context *ctx, const cb_command *command, const char *field
     *ret = parse(bytes, n);
     free(bytes);
     if (!*ret) {
-        cb_fail(&e, CB_DATA, "it is no JSON object");
+        cb_fail(&e, CB_DATA, "it is not a JSON object");
         *failed = document_corrupt(ctx, &e);
     }
     return *ret != NULL;

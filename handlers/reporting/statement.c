@@ -50,7 +50,7 @@ static bool read_row(json_object *from, const char *month, statement_row *row, c
     row->cells[COLUMN_MONTH] = month;
     json_object_object_get_ex(from, "count", &count);
     if (!json_object_is_type(count, json_type_int))
-        return cb_fail(e, CB_DATA, "there is no number 'count' where one must be");
+        return cb_fail(e, CB_DATA, "'count' must be an integer");
     row->cells[COLUMN_COUNT] = json_object_get_string(count);
     for (size_t i = 0; i < N_COLUMNS; i++) {
         if (names[i] && (!(row->cells[i] = document_text(from, names[i], e)) ||

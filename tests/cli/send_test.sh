@@ -169,7 +169,7 @@ test_each_bad_line_is_named_and_nothing_is_sent() {
     done <<'LINES'
 {"command_type": "T", "data": {}|unexpected end|Nothing was sent
 not json|invalid JSON|Nothing was sent
-[1, 2]|no JSON object|Nothing was sent
+[1, 2]|not a JSON object|Nothing was sent
 {}|an empty object is not a command|Nothing was sent
 {"data": {}}|there is no command_type|Nothing was sent
 {"amount": 5}|unknown key 'amount'|payload of a command belongs under "data"
