@@ -33,8 +33,8 @@ typedef enum {
 } db_access;
 
 /* Runs one statement; p may be NULL. On success the caller owns *ret. Outside a transaction of the
- * caller's it gets one of its own, in the same round trip: READ COMMITTED and READ WRITE, so that no
- * default_transaction_… of a role or a database matters. */
+ * caller's it gets one of its own, in the same round trip: READ COMMITTED and READ WRITE, so that
+ * no default_transaction_… of a role or a database matters. */
 bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
             cb_error *e);
 
@@ -76,10 +76,10 @@ typedef struct {
 } pipeline_statement;
 
 /* Runs n > 0 statements in a transaction of their own, BEGIN and COMMIT in the same flush,
- * unless the caller has one open, which they then are a part of. In a transaction of their own those
- * of prepared.c are prepared, and all are run again as text should that fail. On failure e tells the first
- * one, which is marked unless it was the commit, and no results are left; the connection stays
- * usable unless it is lost. */
+ * unless the caller has one open, which they then are a part of. In one of their own those that
+ * repeat are prepared, and all are run again as text if that is why they failed. On failure e tells
+ * the first one, which is marked unless it was the commit, and no results are left; the connection
+ * stays usable unless it is lost. */
 bool pipeline_run(cb_db *db, db_access access, pipeline_statement *statements, size_t n,
                   cb_error *e);
 
