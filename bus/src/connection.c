@@ -218,6 +218,7 @@ bool cb_db_borrow(PGconn *conn, cb_db **ret, cb_error *e)
         return fail_memory(e);
     db->conn = conn;
     db->lost = PQstatus(conn) != CONNECTION_OK;
+    db->prepared.off = true; /* Its owner finds the session as it was. */
     *ret = db;
     return true;
 }
@@ -250,10 +251,16 @@ bool cb_db_reconnect(cb_db *db, cb_error *e)
     PQfinish(db->conn);
     db->conn = NULL;
     db->lost = true;
+    prepared_reset(&db->prepared);
     if (!connect_to(db->url, db->application, &db->conn, e))
         return false;
     db->lost = false;
     return true;
+}
+
+void cb_db_set_prepared(cb_db *db, bool on)
+{
+    db->prepared.off = !on;
 }
 
 bool cb_db_is_lost(const cb_db *db)

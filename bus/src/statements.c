@@ -169,19 +169,63 @@ static bool pipeline_send_bare(cb_db *db, const char *sql)
     return PQsendQueryParams(db->conn, sql, 0, NULL, NULL, NULL, NULL, DB_TEXT) == 1;
 }
 
-/* `begin` is NULL inside a transaction of the caller's. */
-static bool pipeline_send(cb_db *db, const char *begin, const pipeline_statement *statements,
-                          size_t n)
+/* One flush: BEGIN, what is to be prepared, the statements, the look for a pooler, COMMIT. */
+typedef struct {
+    const char *begin; /* NULL inside a transaction of the caller's: then no COMMIT either */
+    pipeline_statement *statements;
+    size_t n;
+    pipeline_statement *preparing[PREPARED_MOST]; /* the first that needs it, of each */
+    size_t n_preparing;
+    bool look;     /* for a pooler */
+    bool in_doubt; /* out: it may have failed only because something is prepared */
+} pipeline;
+
+static bool is_preparing(const pipeline *call, const prepared_statement *p)
 {
-    if (begin && !pipeline_send_bare(db, begin))
+    for (size_t i = 0; i < call->n_preparing; i++) {
+        if (call->preparing[i]->prepared == p)
+            return true;
+    }
+    return false;
+}
+
+static void pipeline_prepare(cb_db *db, pipeline *call)
+{
+    for (size_t i = 0; i < call->n; i++) {
+        pipeline_statement *s = &call->statements[i];
+        s->prepared = prepared_find(&db->prepared, s->sql, &call->look);
+        if (s->prepared && !s->prepared->is_there && !is_preparing(call, s->prepared))
+            call->preparing[call->n_preparing++] = s;
+    }
+}
+
+static bool pipeline_send_one(cb_db *db, const pipeline_statement *s)
+{
+    const params *p = &s->p;
+
+    if (s->prepared)
+        return PQsendQueryPrepared(db->conn, s->prepared->name, p->n, p->values, p->lengths,
+                                   p->formats, s->format) == 1;
+    return PQsendQueryParams(db->conn, s->sql, p->n, NULL, p->values, p->lengths, p->formats,
+                             s->format) == 1;
+}
+
+static bool pipeline_send(cb_db *db, const pipeline *call)
+{
+    if (call->begin && !pipeline_send_bare(db, call->begin))
         return false;
-    for (size_t i = 0; i < n; i++) {
-        const params *p = &statements[i].p;
-        if (!PQsendQueryParams(db->conn, statements[i].sql, p->n, NULL, p->values, p->lengths,
-                               p->formats, statements[i].format))
+    for (size_t i = 0; i < call->n_preparing; i++) {
+        const pipeline_statement *s = call->preparing[i];
+        if (!PQsendPrepare(db->conn, s->prepared->name, s->sql, 0, NULL))
             return false;
     }
-    return (!begin || pipeline_send_bare(db, cb_sql_commit)) && PQpipelineSync(db->conn) == 1;
+    for (size_t i = 0; i < call->n; i++) {
+        if (!pipeline_send_one(db, &call->statements[i]))
+            return false;
+    }
+    if (call->look && !pipeline_send_bare(db, cb_sql_backend_pid))
+        return false;
+    return (!call->begin || pipeline_send_bare(db, cb_sql_commit)) && PQpipelineSync(db->conn) == 1;
 }
 
 /* Whatever went wrong before: the caller must know that the connection is gone. */
@@ -193,43 +237,91 @@ static bool pipeline_fail_broken(cb_db *db, bool is_told, cb_error *e)
     return cb_fail(e, CB_LOST, "the connection broke before the server had answered");
 }
 
+typedef enum {
+    ANSWER_TO_BEGIN,
+    ANSWER_TO_PREPARE,
+    ANSWER_TO_STATEMENT,
+    ANSWER_TO_LOOK,
+    ANSWER_TO_COMMIT,
+} answer_to;
+
+/* What the next answer is to, when `ended` have had all of theirs. *ret is the statement, if it is
+ * one or prepares one. */
+static answer_to pipeline_at(const pipeline *call, size_t ended, pipeline_statement **ret)
+{
+    size_t i = ended;
+
+    *ret = NULL;
+    if (call->begin && i-- == 0)
+        return ANSWER_TO_BEGIN;
+    if (i < call->n_preparing) {
+        *ret = call->preparing[i];
+        return ANSWER_TO_PREPARE;
+    }
+    i -= call->n_preparing;
+    if (i < call->n) {
+        *ret = &call->statements[i];
+        return ANSWER_TO_STATEMENT;
+    }
+    return call->look && i == call->n ? ANSWER_TO_LOOK : ANSWER_TO_COMMIT;
+}
+
+static void pipeline_succeeded(cb_db *db, const pipeline *call, size_t ended, PGresult **result)
+{
+    pipeline_statement *s;
+    answer_to what = pipeline_at(call, ended, &s);
+
+    if (what == ANSWER_TO_PREPARE)
+        s->prepared->is_there = true; /* even if the transaction is rolled back */
+    else if (what == ANSWER_TO_LOOK)
+        prepared_look(&db->prepared, db->conn, *result);
+    else if (s && !s->result)
+        s->result = PGresult_take(result);
+}
+
+static void pipeline_failed(cb_db *db, pipeline *call, size_t ended, const PGresult *result,
+                            cb_error *e)
+{
+    pipeline_statement *s;
+    answer_to what = pipeline_at(call, ended, &s);
+
+    db_fail(db, result, e);
+    if (what == ANSWER_TO_BEGIN)
+        db_begin_failed(db, e);
+    if (!s)
+        return;
+    s->refused = true;
+    call->in_doubt = s->prepared && prepared_failed(&db->prepared, s->prepared, e->sqlstate);
+}
+
 /* Reads up to the Sync. The first error wins: what follows it is only "aborted". False when there
  * was one. */
-static bool pipeline_receive(cb_db *db, bool begun, pipeline_statement *statements, size_t n,
-                             cb_error *e)
+static bool pipeline_receive(cb_db *db, pipeline *call, cb_error *e)
 {
-    size_t before = begun ? 1 : 0; /* BEGIN is the first that is answered, COMMIT the last */
-    size_t ended = 0;              /* statements whose results have all come */
+    size_t sent = call->n_preparing + call->n + call->look + (call->begin ? 2 : 0);
+    size_t ended = 0; /* of them, those whose results have all come */
     bool failed = false;
 
     for (;;) {
         OWNED(PGresult) result = PQgetResult(db->conn);
-        if (!result && (PQstatus(db->conn) != CONNECTION_OK || ++ended > n + 2 * before + 1))
+        if (!result && (PQstatus(db->conn) != CONNECTION_OK || ++ended > sent + 1))
             return pipeline_fail_broken(db, failed, e);
         if (!result)
             continue;
 
-        pipeline_statement *s =
-            ended >= before && ended - before < n ? &statements[ended - before] : NULL;
         switch (PQresultStatus(result)) {
         case PGRES_PIPELINE_SYNC:
             return !failed;
         case PGRES_TUPLES_OK:
         case PGRES_COMMAND_OK:
-            if (s && !s->result)
-                s->result = PGresult_take(&result);
+            pipeline_succeeded(db, call, ended, &result);
             break;
         case PGRES_PIPELINE_ABORTED:
             break;
         default:
-            if (failed)
-                break;
+            if (!failed)
+                pipeline_failed(db, call, ended, result, e);
             failed = true;
-            db_fail(db, result, e);
-            if (s)
-                s->refused = true;
-            else if (ended < before)
-                db_begin_failed(db, e);
         }
     }
 }
@@ -258,19 +350,52 @@ static void pipeline_undo(cb_db *db)
         db->lost = true;
 }
 
-static bool pipeline_flush(cb_db *db, const char *begin, pipeline_statement *statements, size_t n,
-                           cb_error *e)
+static bool pipeline_flush(cb_db *db, pipeline *call, cb_error *e)
 {
-    if (!PQenterPipelineMode(db->conn) || !pipeline_send(db, begin, statements, n)) {
+    if (!PQenterPipelineMode(db->conn) || !pipeline_send(db, call)) {
         db->lost = true; /* Half a pipeline is out: nobody can say what state that leaves. */
         return cb_fail(e, CB_LOST, "the statements could not be sent");
     }
-    bool fine = pipeline_receive(db, begin != NULL, statements, n, e);
+    bool fine = pipeline_receive(db, call, e);
     if (!db->lost && !PQexitPipelineMode(db->conn)) {
         db->lost = true;
         fine = cb_fail(e, CB_LOST, "the connection did not leave pipeline mode");
     }
     return fine;
+}
+
+static bool pipeline_try(cb_db *db, pipeline *call, cb_error *e)
+{
+    if (pipeline_flush(db, call, e))
+        return true;
+    if (call->begin)
+        pipeline_undo(db);
+    pipeline_done(call->statements, call->n);
+    return false;
+}
+
+static void pipeline_unprepare(pipeline *call)
+{
+    call->n_preparing = 0;
+    call->look = false;
+    call->in_doubt = false;
+    for (size_t i = 0; i < call->n; i++) {
+        call->statements[i].prepared = NULL;
+        call->statements[i].refused = false;
+    }
+}
+
+/* In a transaction of our own, which a failure has undone: so it may be tried again as text. */
+static bool pipeline_run_prepared(cb_db *db, pipeline *call, cb_error *e)
+{
+    pipeline_prepare(db, call);
+    if (pipeline_try(db, call, e))
+        return true;
+    if (!call->in_doubt || db->lost)
+        return false;
+    *e = (cb_error){ 0 };
+    pipeline_unprepare(call);
+    return pipeline_try(db, call, e);
 }
 
 bool pipeline_run(cb_db *db, db_access access, pipeline_statement *statements, size_t n,
@@ -280,17 +405,17 @@ bool pipeline_run(cb_db *db, db_access access, pipeline_statement *statements, s
         [DB_WRITES] = cb_sql_begin, [DB_READS] = cb_sql_begin_reading
     };
     cb_error why = { 0 };
+    pipeline call = { .statements = statements, .n = n };
 
     if (!db_is_ready(db, e))
         return false;
     bool ours = !db_in_transaction(db);
     if (!ours && n == 1)
         return pipeline_run_alone(db, statements, e);
-    if (pipeline_flush(db, ours ? begins[access] : NULL, statements, n, &why))
+    call.begin = ours ? begins[access] : NULL;
+    pipeline_unprepare(&call);
+    if (ours ? pipeline_run_prepared(db, &call, &why) : pipeline_try(db, &call, &why))
         return true;
-    if (ours)
-        pipeline_undo(db);
-    pipeline_done(statements, n);
     if (e)
         *e = why;
     return false;

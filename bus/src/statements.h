@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "params.h"
+#include "prepared.h"
 
 /* A PGresult local is cleared when its block ends. */
 DEFINE_OWNED(PGresult, PQclear)
@@ -17,6 +18,7 @@ struct cb_db {
     char *url;    /* NULL when the connection is borrowed */
     char *application;
     bool lost;
+    prepared_set prepared; /* on conn */
 };
 
 typedef enum {
@@ -30,9 +32,9 @@ typedef enum {
     DB_READS,
 } db_access;
 
-/* Runs one unnamed statement; p may be NULL. On success the caller owns *ret. Outside a transaction
- * of the caller's it gets one of its own, in the same round trip: READ COMMITTED and READ WRITE, so
- * that no default_transaction_… of a role or a database matters. */
+/* Runs one statement; p may be NULL. On success the caller owns *ret. Outside a transaction of the
+ * caller's it gets one of its own, in the same round trip: READ COMMITTED and READ WRITE, so that
+ * no default_transaction_… of a role or a database matters. */
 bool db_run(cb_db *db, const char *sql, const params *p, db_format format, PGresult **ret,
             cb_error *e);
 
@@ -68,14 +70,16 @@ typedef struct {
     const char *sql; /* borrowed */
     params p;
     db_format format;
-    PGresult *result; /* out: of the statement, freed by pipeline_done */
-    bool refused;     /* out: this is the one that failed */
+    PGresult *result;             /* out: of the statement, freed by pipeline_done */
+    bool refused;                 /* out: this is the one that failed */
+    prepared_statement *prepared; /* of pipeline_run: NULL when it is sent as text */
 } pipeline_statement;
 
 /* Runs n > 0 statements in a transaction of their own, BEGIN and COMMIT in the same flush,
- * unless the caller has one open, which they then are a part of. On failure e tells the first
- * one, which is marked unless it was the commit, and no results are left; the connection stays
- * usable unless it is lost. */
+ * unless the caller has one open, which they then are a part of. In one of their own those that
+ * repeat are prepared, and all are run again as text if that is why they failed. On failure e tells
+ * the first one, which is marked unless it was the commit, and no results are left; the connection
+ * stays usable unless it is lost. */
 bool pipeline_run(cb_db *db, db_access access, pipeline_statement *statements, size_t n,
                   cb_error *e);
 

@@ -200,6 +200,7 @@ static void assembly_fill_worker(assembly *a, const config *c)
     a->worker = (cb_worker_options){
         .url = c->database_url,
         .listen_url = c->listen_url,
+        .no_prepared = !c->prepared_statements,
         .name = c->worker_name,
         .profile = *c->profile ? c->profile : NULL,
         .domains = a->domains,

@@ -186,8 +186,12 @@ static bool api_connect(const api *a, cb_db **db)
 {
     cb_error e = { 0 };
 
-    if (!*db)
-        return cb_db_open(a->options.database_url, db, &e);
+    if (!*db) {
+        if (!cb_db_open(a->options.database_url, db, &e))
+            return false;
+        cb_db_set_prepared(*db, !a->options.no_prepared);
+        return true;
+    }
     return (!cb_db_is_lost(*db) && !api_has_ended(*db)) || cb_db_reconnect(*db, &e);
 }
 

@@ -70,6 +70,7 @@ typedef struct {
     const cb_module *const *modules;
     size_t n_modules;
     const char *database_url;
+    bool no_prepared;   /* cb_db_set_prepared */
     const char *worker; /* who runs the processes that routes start, for people */
     /* From coming to being answered, as far as the database keeps it waiting. */
     double route_seconds;

@@ -63,6 +63,7 @@ static bool serve_open_api(const serving *a, api **ret, cb_error *e)
     return api_open(&(api_options){ .modules = parts->loaded,
                                     .n_modules = parts->n_sets,
                                     .database_url = a->config->database_url,
+                                    .no_prepared = !a->config->prepared_statements,
                                     .worker = parts->worker.name,
                                     .route_seconds = a->config->http_route_timeout,
                                     .process_types = parts->process_types,

@@ -62,6 +62,7 @@ typedef struct {
     char *database_url;
     char *listen_url;                          /* or NULL */
     char *database_url_file, *listen_url_file; /* or NULL: where the two above were read from */
+    bool prepared_statements;
     bool command_handlers, process_execution, reply_processing, http_api;
     config_domain *domains;
     size_t n_domains;

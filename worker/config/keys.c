@@ -101,6 +101,8 @@ const config_key config_keys[] = {
       .help = "where LISTEN works when url is a PgBouncer" },
     { "database.listen-url-file", KEY_TEXT, TOP(listen_url_file), .without = "none",
       .help = "a file that holds it instead" },
+    { "database.prepared-statements", KEY_BOOL, TOP(prepared_statements), .initial = "true",
+      .help = "prepare what repeats, unless behind a pooler; false: never" },
 
     { "features.command-handlers", KEY_BOOL, TOP(command_handlers), .initial = "true",
       .help = "run the commands of the enabled domains" },

@@ -41,7 +41,10 @@ static bool connect(db_connection *c, cb_error *e)
     char application[32];
 
     snprintf(application, sizeof application, "commandbus-%s", connection_names[c->name]);
-    return cb_db_open_named(c->worker->url, application, &c->db, e);
+    if (!cb_db_open_named(c->worker->url, application, &c->db, e))
+        return false;
+    cb_db_set_prepared(c->db, !c->worker->no_prepared);
+    return true;
 }
 
 bool connection_open(db_connection *c, cb_error *e)

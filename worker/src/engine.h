@@ -60,6 +60,7 @@ typedef struct {
 struct cb_worker {
     char *id, *name, *profile, *host;
     char *url, *listen_url;
+    bool no_prepared;
     char *keep_commands, *keep_audit, *keep_archives, *keep_processes;
     double kill_grace_seconds, unknown_grace_seconds;
     size_t result_limit, stack_bytes;

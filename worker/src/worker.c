@@ -67,6 +67,7 @@ static bool copy_options(cb_worker *w, const cb_worker_options *o, cb_error *e)
     w->result_limit = o->result_limit ? o->result_limit : (size_t)DEFAULT_PAYLOAD_MIB << 20;
     w->stack_bytes = o->stack_bytes ? o->stack_bytes : default_stack;
     w->no_commands = o->no_commands;
+    w->no_prepared = o->no_prepared;
     w->on_event = o->on_event;
     w->on_event_arg = o->on_event_arg;
     w->event_level = o->event_level;

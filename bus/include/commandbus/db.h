@@ -36,6 +36,10 @@ DEFINE_OWNED(cb_db, cb_db_free)
  * is reset by its owner: this then only looks whether it works again. */
 CB_API bool cb_db_reconnect(cb_db *db, cb_error *e) CB_NODISCARD;
 
+/* Whether calls that repeat are prepared on the connection [true; a borrowed one: false]. Behind a
+ * pooler nothing is, which is found out; this is for one that hides too well. */
+CB_API void cb_db_set_prepared(cb_db *db, bool on);
+
 /* True after a CB_LOST: every call fails until cb_db_reconnect. */
 CB_API bool cb_db_is_lost(const cb_db *db);
 

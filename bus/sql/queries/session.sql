@@ -36,3 +36,7 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('commandb
 --: server_clock
 -- No parameters. Microseconds since 1970.
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+
+--: backend_pid
+-- No parameters.
+SELECT pg_catalog.pg_backend_pid()

@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     const char *url;        /* required */
     const char *listen_url; /* where LISTEN works [url] */
+    bool no_prepared;       /* prepare no statements: cb_db_set_prepared */
     const char *name;       /* the instance's, for people [host-pid] */
     const char *profile;    /* shown by `commandbus fleet` [none] */
     const cb_worker_domain_options *domains;
