@@ -1,6 +1,6 @@
-# The slices of tests/bench/fleet.sh, as the figures that it prints: medians, and ratios of slices that
-# stood side by side.
-def median: sort | if length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
+# The slices of tests/bench/fleet.sh, as the figures that it prints: medians, and ratios of slices
+# that stood side by side.
+def median: sort | (.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2;
 def hundredths: . * 100 | round / 100;
 def value(f): {value: (map(f) | median | hundredths), rounds: map(f | hundredths)};
 def processor: .server + .workers;

@@ -4,8 +4,8 @@ import pg from "pg";
 
 const name = "bench";
 
-// Its defaults (it polls a queue every second), but for a larger pool; and for the latency once more
-// with a queue that is polled as often as makes sense.
+// Its defaults (it polls a queue every second), but for a larger pool; and for the latency once
+// more with a queue that is polled as often as makes sense.
 export const settings = {
     drain: { pool: 20, queue: {} },
     latency: { pool: 20, queue: {} },
@@ -15,8 +15,8 @@ export const settings = {
 
 const nothing = async () => {};
 
-// The steps of PaymentWorkflow: bookFx and bookRisk are commands to another domain with us, and steps
-// in the same process here.
+// The steps of PaymentWorkflow: bookFx and bookRisk are commands to another domain with us, and
+// steps in the same process here.
 async function five(payment) {
     for (const step of ["validate", "bookFx", "enrich", "bookRisk", "execute"])
         await DBOS.runStep(nothing, { name: step });

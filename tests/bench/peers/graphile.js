@@ -1,9 +1,9 @@
 // graphile-worker: jobs are fetched by each of its workers, or many at once into a local queue.
-import { run } from "graphile-worker";
+import { Logger, run } from "graphile-worker";
 import pg from "pg";
 
-// What its documentation recommends for throughput (and its own performance test uses): a local
-// queue, and outcomes of jobs gathered for the next round trip.
+// For throughput what its documentation names for its own figures: a local queue, and outcomes of
+// jobs gathered for the next round trip.
 export const settings = {
     drain: {
         concurrentJobs: 24,
@@ -18,7 +18,6 @@ export const settings = {
 const quiet = { error: console.error, warning: console.error, info: () => {}, debug: () => {} };
 
 export async function work(url, part, entered) {
-    const { Logger } = await import("graphile-worker");
     await run({
         connectionString: url,
         noHandleSignals: true,
@@ -34,7 +33,8 @@ export async function sender(url) {
     return {
         fill: (n, data) =>
             db.query(
-                "SELECT count(graphile_worker.add_job('noop', $2::json)) FROM generate_series(1, $1)",
+                `SELECT count(graphile_worker.add_job('noop', $2::json))
+                 FROM generate_series(1, $1::integer)`,
                 [n, data],
             ),
         send: (id) => db.query("SELECT graphile_worker.add_job('noop', $1::json)", [{ id }]),

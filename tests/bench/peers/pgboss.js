@@ -48,8 +48,8 @@ export async function sender(url) {
                 await boss.insert(queue, Array(Math.min(left, 1000)).fill({ data }));
         },
         send: (id) => boss.send(queue, { id }),
-        // Done jobs stay in the table. It has an index of those that wait; active ones are looked for
-        // only when none waits any more.
+        // Done jobs stay in the table. It has an index of those that wait; active ones are looked
+        // for only when none waits any more.
         isEmpty: async () => !(await some("state < 'active'")) && !(await some("state = 'active'")),
         close: async () => {
             await db.end();

@@ -1,6 +1,6 @@
-// One slice of a peer: slice.js PEER NAME PART N, with PEER_URL. Prints one line of JSON, figures by
-// name. Measures as drain.c and latency.c do: a worker that drains is stopped while the backlog is
-// filled, and the time runs from letting it go on until nothing is left.
+// One slice of a peer: slice.js PEER NAME PART N, with PEER_URL. Prints one line of JSON, figures
+// by name. Measures as drain.c and latency.c do: a worker that drains is stopped while the backlog
+// is filled, and the time runs from letting it go on until nothing is left.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// One worker process of a peer: worker.js PEER PART, started by slice.js. Says "ready", and on request
-// at which moments of the monotonic clock its handler was entered.
+// One worker process of a peer: worker.js PEER PART, started by slice.js. Says "ready", and on
+// request at which moments of the monotonic clock its handler was entered.
 const [peer, part] = process.argv.slice(2);
 const { work } = await import(`./${peer}.js`);
 let entries = [];
