@@ -25,7 +25,7 @@ server_url=$COMMANDBUS_TEST_URL
 scratch=$here/build/bench-fleet
 rm -rf "$scratch" && mkdir -p "$scratch"
 
-ask() { psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -c "$1"; }
+ask() { PGOPTIONS='-c client_min_messages=warning' psql -XqAt -v ON_ERROR_STOP=1 -d "$url" -c "$1"; }
 url=$server_url
 
 # The server's processes are the postmaster, which sums up those that have ended, and its children.

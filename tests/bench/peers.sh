@@ -66,7 +66,7 @@ drop_databases() {
 # theirs MODULE NAME PART N: one slice; its figures on stdout.
 theirs() {
     say "  $2, $3" >&2
-    PEER_URL=${server_url%/*}/bench_$1 "$node" "$peers/slice.js" "$@"
+    NODE_NO_WARNINGS=1 PEER_URL=${server_url%/*}/bench_$1 "$node" "$peers/slice.js" "$@"
 }
 
 # ours BENCH PART: one slice of ours, as its benchmark prints it.

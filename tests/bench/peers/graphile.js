@@ -33,8 +33,10 @@ export async function sender(url) {
     return {
         fill: (n, data) =>
             db.query(
-                `SELECT count(graphile_worker.add_job('noop', $2::json))
-                 FROM generate_series(1, $1::integer)`,
+                `SELECT count(*) FROM graphile_worker.add_jobs((SELECT array_agg(
+                     json_populate_record(NULL::graphile_worker.job_spec,
+                         json_build_object('identifier', 'noop', 'payload', $2::json)))
+                 FROM generate_series(1, $1::integer)))`,
                 [n, data],
             ),
         send: (id) => db.query("SELECT graphile_worker.add_job('noop', $1::json)", [{ id }]),

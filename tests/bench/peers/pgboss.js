@@ -14,8 +14,9 @@ export const settings = {
             burstWhenBatchFull: true,
         },
     },
-    latency: { work: { localConcurrency: 4, pollingIntervalSeconds: polling } },
-    "latency, notify": { notify: true, work: { localConcurrency: 4 } },
+    // A batch, or those that came in between two looks would queue up.
+    latency: { work: { batchSize: 100, localConcurrency: 4, pollingIntervalSeconds: polling } },
+    "latency, notify": { notify: true, work: { batchSize: 100, localConcurrency: 4 } },
 };
 
 async function open(url, options) {
