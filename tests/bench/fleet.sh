@@ -100,20 +100,10 @@ run_batch() { # FILE
         die 1 "the payments could not be started or did not end" "Logs are in $work/logs."
 }
 
-# slice TREE: the fleet of that tree is started, warmed up, measured over one batch and ended. One line of JSON. To be
-# called in a subshell: the scripts of the other tree have the same names.
-# shellcheck disable=SC2034 # what the demo's scripts expect
+# slice: the fleet of $root is started, warmed up and measured over one batch. One line of JSON.
 slice() {
-    local root=$1 bin=$1/build/release/bin work=$scratch/$2 url=${server_url%/*}/bench_$2
-    local chaos=no limit=6 hertz from before after took name
+    local hertz from before after took name
     local -a b a
-    cd "$root"
-    # shellcheck source=deploy/local/demo/fleet.sh
-    . deploy/local/demo/fleet.sh
-    # shellcheck source=deploy/local/demo/view.sh
-    . deploy/local/demo/view.sh
-    mkdir -p "$work/logs"
-    trap 'stop_members' EXIT
     export COMMANDBUS_DATABASE_URL=$url
     choose_calls
     start_simulator
@@ -134,7 +124,7 @@ slice() {
 
     hertz=$(getconf CLK_TCK)
     read -ra b <<<"$before" && read -ra a <<<"$after"
-    jq -nc --arg tree "$2" --arg calls "$calls_name" --argjson n "$payments" --argjson us "$took" \
+    jq -nc --arg tree "$tree" --arg calls "$calls_name" --argjson n "$payments" --argjson us "$took" \
         --argjson hertz "$hertz" --argjson most "{\"fx\": $f_most_fx, \"risk\": $f_most_risk, \"limit\": $limit}" \
         --argjson server $((a[0] - b[0])) --argjson workers $((a[1] - b[1])) --argjson simulator $((a[2] - b[2])) \
         --argjson calls_n $((a[3] - b[3])) --argjson commits $((a[4] - b[4])) --argjson wal $((a[5] - b[5])) \
@@ -159,9 +149,22 @@ prepare "$here" ours
 # The first round warms up the database and is not counted.
 for ((round = 0; round <= rounds; round++)); do
     for tree in ours ${against:+against}; do
-        folder=$here
-        [[ $tree == ours ]] || folder=$against
-        (slice "$folder" "$tree") >"$scratch/slice.json"
+        # A subshell: the scripts of the other tree have the same names. They are not sourced in a function, which
+        # would keep their variables, and with them the processes to be ended, to itself.
+        # shellcheck disable=SC2030,SC2034 # what the demo's scripts expect
+        (
+            root=$here work=$scratch/$tree url=${server_url%/*}/bench_$tree chaos=no limit=6
+            [[ $tree == ours ]] || root=$against
+            bin=$root/build/release/bin
+            cd "$root"
+            # shellcheck source=deploy/local/demo/fleet.sh
+            . deploy/local/demo/fleet.sh
+            # shellcheck source=deploy/local/demo/view.sh
+            . deploy/local/demo/view.sh
+            mkdir -p "$work/logs"
+            trap 'stop_members' EXIT
+            slice
+        ) >"$scratch/slice.json"
         jq -r '"  \(.tree): \(.rate | round) payments/s, \(.server * 100 | round / 100) + \(.workers * 100 | round / 100) ms"' \
             "$scratch/slice.json" >&2
         ((round == 0)) || cat "$scratch/slice.json" >>"$scratch/slices.jsonl"
