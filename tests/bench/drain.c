@@ -106,3 +106,12 @@ void bench_drain(const worker_bench *b)
     for (size_t i = 0; i < CB_COUNT(cases); i++)
         drain(b, &cases[i]);
 }
+
+void bench_drain_100(const worker_bench *b)
+{
+    bench_say("draining a backlog with 100 slots, per second");
+    for (size_t i = 0; i < CB_COUNT(cases); i++) {
+        if (cases[i].slots == 100)
+            drain(b, &cases[i]);
+    }
+}

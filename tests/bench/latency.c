@@ -192,15 +192,25 @@ static void warm_up(PGconn *conn)
     backlog_wait(conn, 30);
 }
 
-void bench_latency(const worker_bench *b)
+static void latencies(const worker_bench *b, size_t n)
 {
     instance i = instance_start(b->conn, &(instance_options){ .set = "trial", .slots = 100 });
 
     bench_say("latency");
     warm_up(b->conn);
-    for (size_t c = 0; c < CB_COUNT(cases); c++) {
+    for (size_t c = 0; c < n; c++) {
         latency(b, &cases[c]);
         bare_read(b, &cases[c]);
     }
     instance_stop(&i);
+}
+
+void bench_latency(const worker_bench *b)
+{
+    latencies(b, CB_COUNT(cases));
+}
+
+void bench_latency_50(const worker_bench *b)
+{
+    latencies(b, 1); /* the first case */
 }

@@ -7,9 +7,12 @@
 static const struct {
     const char *name;
     void (*run)(const worker_bench *b);
+    bool if_named; /* a piece of another part, for tests/bench/run peers */
 } parts[] = {
-    { "drain", bench_drain },   { "latency", bench_latency }, { "notify", bench_notify },
-    { "memory", bench_memory }, { "idle", bench_idle },       { "wk11", bench_wk11 },
+    { "drain", bench_drain, false },     { "drain-100", bench_drain_100, true },
+    { "latency", bench_latency, false }, { "latency-50", bench_latency_50, true },
+    { "notify", bench_notify, false },   { "memory", bench_memory, false },
+    { "idle", bench_idle, false },       { "wk11", bench_wk11, false },
 };
 
 static bool is_part(const char *name)
@@ -38,7 +41,7 @@ int main(int argc, char **argv)
     }
     b.conn = bench_prepare();
     for (size_t i = 0; i < CB_COUNT(parts); i++) {
-        if (!only || strcmp(only, parts[i].name) == 0) {
+        if (only ? strcmp(only, parts[i].name) == 0 : !parts[i].if_named) {
             backlog_clear(b.conn);
             parts[i].run(&b);
         }

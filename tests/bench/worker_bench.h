@@ -13,7 +13,9 @@ typedef struct {
 } worker_bench;
 
 void bench_drain(const worker_bench *b);
+void bench_drain_100(const worker_bench *b); /* of these only the cases with 100 slots */
 void bench_latency(const worker_bench *b);
+void bench_latency_50(const worker_bench *b); /* of these only 50/s */
 void bench_notify(const worker_bench *b);
 void bench_memory(const worker_bench *b);
 void bench_idle(const worker_bench *b);
