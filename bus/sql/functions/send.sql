@@ -11,7 +11,9 @@ RETURNS text LANGUAGE sql STABLE AS $$
             THEN format('INVALID_DATA: command_id %s is of version 8, which is for commands of '
                         'processes; leave command_id out or use an id of version 4, 5 or 7',
                         callers_id)
-        WHEN command_type IS NULL OR command_type !~ '^[A-Za-z][A-Za-z0-9_.-]{0,99}$'
+        -- Not {0,99} in the pattern: a state for each of them is set up at each match, 5 µs.
+        WHEN command_type IS NULL OR length(command_type) > 100
+             OR command_type !~ '^[A-Za-z][A-Za-z0-9_.-]*$'
             THEN format('INVALID_NAME: invalid command type ''%s'': a letter first, then letters, '
                         'digits, _ . -, 100 at most', left(command_type, 80))
         WHEN data IS NULL OR jsonb_typeof(data) <> 'object'
@@ -52,13 +54,15 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_path_exists(payload, '$.**{33}')
 $$;
 
--- The wire format of a command.
+-- The wire format of a command. jsonb_build_object would look up the type of each argument again
+-- for each row.
 CREATE OR REPLACE FUNCTION commandbus.command_message(domain text, command_type text,
     command_id uuid, correlation_id uuid, data jsonb, reply_to text)
 RETURNS jsonb LANGUAGE sql STABLE AS $$
-    SELECT jsonb_build_object('domain', domain, 'command_type', command_type,
-                              'command_id', command_id, 'correlation_id', correlation_id,
-                              'data', data, 'reply_to', reply_to)
+    SELECT jsonb_set(
+        jsonb_object('{domain,command_type,command_id,correlation_id,reply_to}'::text[],
+                     ARRAY[domain, command_type, command_id::text, correlation_id::text, reply_to]),
+        '{data}', data)
 $$;
 
 -- Locks a batch against closing while the caller adds to it.
@@ -245,8 +249,8 @@ BEGIN
 END
 $$;
 
--- Sends what the arrays say, the i-th element of each being of the i-th command, and answers the ids
--- in that order. NULL for an array that has nothing to say of any command. Whatever sends many
+-- Sends what the arrays say, the i-th element of each being of the i-th command, and answers the
+-- ids in that order. NULL for an array that has nothing to say of any command. Whatever sends many
 -- commands ends here: the C library with its arrays as they are, others by send_many.
 CREATE OR REPLACE FUNCTION commandbus.send_arrays(domains text[], command_types text[],
     data jsonb[] DEFAULT NULL, command_ids uuid[] DEFAULT NULL, correlation_ids uuid[] DEFAULT NULL,
