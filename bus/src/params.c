@@ -112,6 +112,12 @@ void array_add_bool(buffer *b, bool value)
     buffer_add(b, &byte, 1);
 }
 
+void array_add_int4(buffer *b, int32_t value)
+{
+    add32(b, 4);
+    add32(b, (uint32_t)value);
+}
+
 void array_add_int8(buffer *b, int64_t value)
 {
     add32(b, 8);

@@ -41,6 +41,7 @@ void params_array(params *p, const buffer *array);
 typedef enum {
     ARRAY_BOOL = 16,
     ARRAY_INT8 = 20,
+    ARRAY_INT4 = 23,
     ARRAY_TEXT = 25,
     ARRAY_FLOAT8 = 701,
     ARRAY_UUID = 2950,
@@ -50,6 +51,7 @@ typedef enum {
 void array_begin(buffer *b, array_type type, size_t n);
 void array_add_null(buffer *b);
 void array_add_bool(buffer *b, bool value);
+void array_add_int4(buffer *b, int32_t value);
 void array_add_int8(buffer *b, int64_t value);
 void array_add_float8(buffer *b, double value);
 void array_add_text(buffer *b, const char *text_or_null);

@@ -1,5 +1,5 @@
-/* Commands on their way out: checked without asking the database, written as the JSON that
- * send_many and create_batch read, and sent: one, many, or as a batch. */
+/* Commands on their way out: checked without asking the database, written as the arrays that
+ * send_arrays and create_batch_arrays read, and sent: one, many, or as a batch. */
 #include <commandbus/batch.h>
 #include <commandbus/send.h>
 #include <stdlib.h>
@@ -94,78 +94,130 @@ static bool commands_check(const cb_send *commands, size_t n, cb_uuid *ids, cb_e
     return check_duplicates(commands, n, ids, e);
 }
 
-/* A member whose value is JSON already. */
-static void add_json(buffer *b, const char *key, const char *json)
+/* ---- many commands as the array parameters of one statement ---- */
+
+/* In the order of the parameters: a batch has its domain and its id once, not for each command. */
+enum {
+    COMMAND_TYPES,
+    DATA,
+    COMMAND_IDS,
+    CORRELATION_IDS,
+    REPLY_TOS,
+    MAX_ATTEMPTS,
+    DELAYS,
+    TIMEOUTS,
+    HEADERS,
+    MEMBER_ARRAYS,
+    DOMAINS = MEMBER_ARRAYS,
+    BATCH_IDS,
+    ARRAYS,
+};
+
+static const array_type array_types[ARRAYS] = {
+    [COMMAND_TYPES] = ARRAY_TEXT,   [DATA] = ARRAY_JSONB,     [COMMAND_IDS] = ARRAY_UUID,
+    [CORRELATION_IDS] = ARRAY_UUID, [REPLY_TOS] = ARRAY_TEXT, [MAX_ATTEMPTS] = ARRAY_INT4,
+    [DELAYS] = ARRAY_FLOAT8,        [TIMEOUTS] = ARRAY_INT4,  [HEADERS] = ARRAY_JSONB,
+    [DOMAINS] = ARRAY_TEXT,         [BATCH_IDS] = ARRAY_UUID,
+};
+
+/* Whether any command has a value in an array: one that is all NULL is not sent. */
+typedef struct {
+    buffer arrays[ARRAYS];
+    bool used[ARRAYS];
+} send_arrays;
+
+static void send_arrays_done(send_arrays *a)
 {
-    if (!json)
-        return;
-    buffer_add_text(b, key);
-    buffer_add_text(b, json);
+    for (int i = 0; i < ARRAYS; i++)
+        buffer_done(&a->arrays[i]);
 }
 
-static void add_string(buffer *b, const char *key, const char *text)
+static void add_uuid_or_null(send_arrays *to, int array, const char *text_or_null)
 {
-    if (!text)
-        return;
-    buffer_add_text(b, key);
-    buffer_add_json_string(b, text);
+    if (!text_or_null || !array_add_uuid(&to->arrays[array], text_or_null))
+        array_add_null(&to->arrays[array]);
+    to->used[array] |= text_or_null != NULL;
 }
 
-static void add_int(buffer *b, const char *key, int value)
+static void add_text(send_arrays *to, int array, const char *text_or_null)
 {
-    if (!value)
-        return;
-    buffer_add_text(b, key);
-    buffer_add_int(b, value);
+    array_add_text(&to->arrays[array], text_or_null);
+    to->used[array] |= text_or_null != NULL;
 }
 
-/* The members of the wire format are all there, in full: send_many then puts the object into the
- * queue as it is. */
-static void write_command(buffer *b, const cb_send *c, const cb_uuid *id)
+static void add_json(send_arrays *to, int array, const char *json_or_null)
 {
-    cb_uuid correlation_id;
+    array_add_jsonb(&to->arrays[array], json_or_null);
+    to->used[array] |= json_or_null != NULL;
+}
 
-    if (!cb_uuid_parse(c->correlation_id, &correlation_id))
-        correlation_id = cb_uuid_new();
-    add_string(b, "{\"command_id\":", id->text);
-    add_string(b, ",\"correlation_id\":", correlation_id.text);
-    add_string(b, ",\"domain\":", c->domain);
-    add_string(b, ",\"command_type\":", c->command_type);
-    add_json(b, ",\"data\":", c->data ? c->data : "{}");
-    if (c->reply_to)
-        add_string(b, ",\"reply_to\":", c->reply_to);
+static void add_int_unless_0(send_arrays *to, int array, int value)
+{
+    if (value)
+        array_add_int4(&to->arrays[array], value);
     else
-        add_json(b, ",\"reply_to\":", "null");
-    add_json(b, ",\"headers\":", c->headers);
-    add_string(b, ",\"batch_id\":", c->batch_id);
-    add_int(b, ",\"max_attempts\":", c->max_attempts);
-    add_int(b, ",\"timeout_seconds\":", c->timeout_seconds);
-    if (c->delay_seconds != 0) {
-        buffer_add_text(b, ",\"delay_seconds\":");
-        buffer_add_seconds(b, c->delay_seconds);
-    }
-    buffer_add_text(b, "}");
+        array_add_null(&to->arrays[array]);
+    to->used[array] |= value != 0;
 }
 
-/* Replaces the buffer's content by a JSON array of the first of n commands: `chunk` of them,
- * fewer when they have more than 4 MiB. Returns how many. */
-static size_t commands_write(buffer *b, const cb_send *commands, const cb_uuid *ids, size_t n,
-                             size_t chunk)
+/* commands_check() has seen to it that all ids are UUIDs. */
+static void send_arrays_add(send_arrays *to, const cb_send *c, const cb_uuid *id)
 {
-    size_t written = 0;
+    add_text(to, COMMAND_TYPES, c->command_type);
+    add_json(to, DATA, c->data);
+    add_uuid_or_null(to, COMMAND_IDS, id->text);
+    add_uuid_or_null(to, CORRELATION_IDS, c->correlation_id);
+    add_text(to, REPLY_TOS, c->reply_to);
+    add_int_unless_0(to, MAX_ATTEMPTS, c->max_attempts);
+    array_add_float8(&to->arrays[DELAYS], c->delay_seconds);
+    to->used[DELAYS] |= c->delay_seconds != 0;
+    add_int_unless_0(to, TIMEOUTS, c->timeout_seconds);
+    add_json(to, HEADERS, c->headers);
+    add_text(to, DOMAINS, c->domain);
+    add_uuid_or_null(to, BATCH_IDS, c->batch_id);
+}
 
-    buffer_clear(b);
-    buffer_add_text(b, "[");
-    while (written < n && written < chunk && b->length < chunk_bytes) {
-        if (written > 0)
-            buffer_add_text(b, ",");
-        write_command(b, &commands[written], &ids[written]);
-        written++;
-        if (b->failed)
-            break;
+/* How many of the first of n commands go into one statement: `chunk`, fewer when they have more
+ * than 4 MiB. */
+static size_t chunk_length(const cb_send *commands, size_t n, size_t chunk)
+{
+    size_t length = 0, bytes = 0;
+
+    while (length < n && length < chunk && bytes < chunk_bytes) {
+        const cb_send *c = &commands[length++];
+        bytes += 200 + (c->data ? strlen(c->data) : 0) + (c->headers ? strlen(c->headers) : 0);
     }
-    buffer_add_text(b, "]");
-    return written;
+    return length;
+}
+
+/* Replaces what the arrays hold by these commands. */
+static bool send_arrays_fill(send_arrays *a, const cb_send *commands, const cb_uuid *ids, size_t n,
+                             cb_error *e)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        buffer_clear(&a->arrays[i]);
+        array_begin(&a->arrays[i], array_types[i], n);
+        a->used[i] = false;
+    }
+    a->used[COMMAND_TYPES] = true;
+    for (size_t i = 0; i < n; i++)
+        send_arrays_add(a, &commands[i], &ids[i]);
+    for (int i = 0; i < ARRAYS; i++) {
+        if (a->arrays[i].failed)
+            return fail_memory(e);
+    }
+    return true;
+}
+
+/* The first `count` of the arrays. */
+static void params_send_arrays(params *p, const send_arrays *a, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (a->used[i])
+            params_array(p, &a->arrays[i]);
+        else
+            params_text(p, NULL);
+    }
 }
 
 /* ---- sending, one or many ---- */
@@ -195,32 +247,32 @@ bool cb_send_command(cb_db *db, const cb_send *command, cb_uuid *ret, cb_error *
     return db_do(db, cb_sql_send, &p, e);
 }
 
-static bool send_chunk(cb_db *db, const buffer *json, size_t n, cb_error *e)
+static bool send_chunk(cb_db *db, send_arrays *a, const cb_send *commands, const cb_uuid *ids,
+                       size_t n, cb_error *e)
 {
     OWNED(PGresult) result = NULL;
     params p = { 0 };
 
-    if (json->failed)
-        return fail_memory(e);
-    params_text(&p, json->bytes);
-    if (!db_run(db, cb_sql_send_many, &p, DB_TEXT, &result, e))
+    if (!send_arrays_fill(a, commands, ids, n, e))
         return false;
-    if ((size_t)PQntuples(result) != n)
-        return cb_fail(e, CB_SERVER, "send_many answered %d ids for %zu commands",
-                       PQntuples(result), n);
+    params_send_arrays(&p, a, ARRAYS);
+    if (!db_run(db, cb_sql_send_arrays, &p, DB_TEXT, &result, e))
+        return false;
+    const char *answered = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "no";
+    if (strtoul(answered, NULL, 10) != n)
+        return cb_fail(e, CB_SERVER, "send_arrays answered %s ids for %zu commands", answered, n);
     return true;
 }
 
-static bool send_chunks(cb_db *db, const cb_send *commands, size_t n,
+static bool send_chunks(cb_db *db, send_arrays *a, const cb_send *commands, size_t n,
                         const cb_send_many_options *options, const cb_uuid *ids, size_t *sent,
                         cb_error *e)
 {
-    OWNED_BUFFER(json);
     size_t chunk = options->chunk ? options->chunk : 1000;
 
     while (*sent < n) {
-        size_t count = commands_write(&json, commands + *sent, ids + *sent, n - *sent, chunk);
-        if (!send_chunk(db, &json, count, e))
+        size_t count = chunk_length(commands + *sent, n - *sent, chunk);
+        if (!send_chunk(db, a, commands + *sent, ids + *sent, count, e))
             return n > count ? cb_fail_while(e, "sending commands %zu to %zu of %zu", *sent + 1,
                                              *sent + count, n)
                              : false;
@@ -235,6 +287,7 @@ bool cb_send_many(cb_db *db, const cb_send *commands, size_t n, const cb_send_ma
                   cb_uuid *ret, size_t *sent, cb_error *e)
 {
     static const cb_send_many_options defaults;
+    send_arrays arrays = { 0 };
     size_t count = 0;
 
     if (sent)
@@ -243,8 +296,10 @@ bool cb_send_many(cb_db *db, const cb_send *commands, size_t n, const cb_send_ma
     if (!ids)
         return fail_memory(e);
 
-    bool fine = commands_check(commands, n, ids, e) &&
-                send_chunks(db, commands, n, options ? options : &defaults, ids, &count, e);
+    bool fine =
+        commands_check(commands, n, ids, e) &&
+        send_chunks(db, &arrays, commands, n, options ? options : &defaults, ids, &count, e);
+    send_arrays_done(&arrays);
     if (sent)
         *sent = count;
     if (!ret)
@@ -278,52 +333,58 @@ static bool check_batch(const cb_batch_options *o, const cb_send *commands, size
     return true;
 }
 
-static bool create_batch(cb_db *db, const cb_batch_options *o, const buffer *members,
-                         const cb_uuid *id, cb_error *e)
+/* What a batch is made of, checked. */
+typedef struct {
+    const cb_batch_options *options;
+    const cb_uuid *id;
+    const cb_send *members;
+    const cb_uuid *ids; /* of the members */
+    size_t n;
+} new_batch;
+
+/* The batch with its first members. */
+static bool create_batch(cb_db *db, const new_batch *b, send_arrays *a, size_t first, cb_error *e)
 {
     params p = { 0 };
 
-    if (members->failed)
-        return fail_memory(e);
-    params_text(&p, o->domain);
-    params_text(&p, o->name);
-    params_text(&p, members->bytes);
-    params_text(&p, o->custom_data);
-    params_text(&p, o->reply_to);
-    params_text(&p, id->text);
+    if (!send_arrays_fill(a, b->members, b->ids, first, e))
+        return false;
+    params_send_arrays(&p, a, MEMBER_ARRAYS);
+    params_text(&p, b->options->domain);
+    params_text(&p, b->options->name);
+    params_text(&p, b->options->custom_data);
+    params_text(&p, b->options->reply_to);
+    params_text(&p, b->id->text);
     return db_do(db, cb_sql_create_batch, &p, e);
 }
 
-/* What did not fit into the first statement. */
-static bool add_rest(cb_db *db, buffer *json, const cb_send *members, const cb_uuid *ids, size_t n,
-                     size_t done, cb_error *e)
+static bool create_and_fill(cb_db *db, const new_batch *b, send_arrays *a, size_t first,
+                            cb_error *e)
 {
-    while (done < n) {
-        params p = { 0 };
-        size_t count = commands_write(json, members + done, ids + done, n - done, batch_chunk);
-        if (json->failed)
-            return fail_memory(e);
-        params_text(&p, json->bytes);
-        if (!db_do(db, cb_sql_send_many, &p, e))
+    if (!create_batch(db, b, a, first, e))
+        return false;
+    for (size_t done = first, count; done < b->n; done += count) {
+        count = chunk_length(b->members + done, b->n - done, batch_chunk);
+        if (!send_chunk(db, a, b->members + done, b->ids + done, count, e))
             return false;
-        done += count;
     }
     return true;
 }
 
 /* One statement when that is enough, else a transaction, unless the caller has one. */
-static bool create_whole_batch(cb_db *db, const cb_batch_options *o, const cb_send *members,
-                               const cb_uuid *ids, size_t n, const cb_uuid *id, cb_error *e)
+static bool create_whole_batch(cb_db *db, const new_batch *b, cb_error *e)
 {
-    OWNED_BUFFER(json);
-    size_t first = commands_write(&json, members, ids, n, batch_chunk);
+    send_arrays arrays = { 0 };
+    size_t first = chunk_length(b->members, b->n, batch_chunk);
+    bool begins = first < b->n && !db_in_transaction(db);
 
-    if (first == n || db_in_transaction(db))
-        return create_batch(db, o, &json, id, e) && add_rest(db, &json, members, ids, n, first, e);
-
-    if (!cb_db_begin(db, e))
+    if (begins && !cb_db_begin(db, e))
         return false;
-    if (create_batch(db, o, &json, id, e) && add_rest(db, &json, members, ids, n, first, e))
+    bool fine = create_and_fill(db, b, &arrays, first, e);
+    send_arrays_done(&arrays);
+    if (!begins)
+        return fine;
+    if (fine)
         return cb_db_commit(db, e);
     cb_db_rollback(db, NULL);
     return false;
@@ -351,7 +412,7 @@ bool cb_batch_create(cb_db *db, const cb_batch_options *options, const cb_send *
         members[i].batch_id = id.text;
     }
     bool fine = commands_check(members, n, ids, e) &&
-                create_whole_batch(db, options, members, ids, n, &id, e);
+                create_whole_batch(db, &(new_batch){ options, &id, members, ids, n }, e);
     free(members);
     free(ids);
     return fine;

@@ -68,6 +68,7 @@ Test(array, every_element_type_arrives)
 {
     OWNED_BUFFER(ids);
     OWNED_BUFFER(numbers);
+    OWNED_BUFFER(small_numbers);
     OWNED_BUFFER(seconds);
     OWNED_BUFFER(documents);
     params p = { 0 };
@@ -77,6 +78,9 @@ Test(array, every_element_type_arrives)
     array_begin(&numbers, ARRAY_INT8, 2);
     array_add_int8(&numbers, -1);
     array_add_int8(&numbers, INT64_MAX);
+    array_begin(&small_numbers, ARRAY_INT4, 2);
+    array_add_int4(&small_numbers, -1);
+    array_add_int4(&small_numbers, INT32_MAX);
     array_begin(&seconds, ARRAY_FLOAT8, 1);
     array_add_float8(&seconds, 1.5);
     array_begin(&documents, ARRAY_JSONB, 2);
@@ -86,12 +90,13 @@ Test(array, every_element_type_arrives)
     params_array(&p, &numbers);
     params_array(&p, &seconds);
     params_array(&p, &documents);
+    params_array(&p, &small_numbers);
 
-    assert_answer("SELECT format('%s %s %s %s', $1::uuid[], $2::bigint[], $3::double precision[], "
-                  "$4::jsonb[])",
+    assert_answer("SELECT format('%s %s %s %s %s', $1::uuid[], $2::bigint[], "
+                  "$3::double precision[], $4::jsonb[], $5::integer[])",
                   &p,
                   "{886313e1-3b8a-5372-9b90-0c9aee199e5d} {-1,9223372036854775807} {1.5} "
-                  "{\"{\\\"a\\\": [1]}\",NULL}");
+                  "{\"{\\\"a\\\": [1]}\",NULL} {-1,2147483647}");
 }
 
 Test(array, an_empty_one_is_empty_and_not_null)

@@ -136,7 +136,9 @@ Test(role, operator_sees_everything_and_decides)
     static const char *const denied[] = {
         "SELECT commandbus.send('fx', 'BookFx')",
         "SELECT commandbus.send_many('[]')",
+        "SELECT commandbus.send_arrays('{}', '{}')",
         "SELECT commandbus.create_batch('fx')",
+        "SELECT commandbus.create_batch_arrays('fx', NULL, NULL, NULL, NULL, '{}')",
         "SELECT commandbus.receive('fx', 'w', 1)",
         "SELECT commandbus.settle('fx', 'w', '{}', '{}', '{}')",
         "SELECT commandbus.extend('fx', 'w', '{}', '{}', 1)",

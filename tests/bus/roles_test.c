@@ -14,7 +14,9 @@ static const struct {
 
     { "send", "sender worker" },
     { "send_many", "sender worker" },
+    { "send_arrays", "sender worker" },
     { "create_batch", "sender worker" },
+    { "create_batch_arrays", "sender worker" },
     { "start_process", "sender worker operator" },
     { "start_processes", "sender worker operator" },
     { "start_batch", "sender worker operator" },
@@ -140,6 +142,7 @@ static const struct {
     { "read_replies", "" },
     { "reclaims_from", "" },
     { "refuse", "" },
+    { "refuse_empty_batch", "" },
     { "refuse_isolation", "" },
     { "refuse_problem", "" },
     { "relay_places", "" },

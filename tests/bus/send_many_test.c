@@ -94,6 +94,78 @@ Test(send_many, to_mixed_domains_answers_the_ids_in_the_order_of_the_call)
     expect_number(bus.conn, 8, "SELECT count(*) FROM pgmq.q_fx__commands");
 }
 
+/* BUS.3, BUS.4: a field that only some commands have stays with those */
+Test(send_many, keeps_every_field_with_its_command)
+{
+    cb_error e = { 0 };
+    commands[3].max_attempts = 7;
+    commands[5].timeout_seconds = 9;
+    commands[7].headers = "{\"trace\": \"t\"}";
+    commands[9].reply_to = "fx__replies";
+    commands[11].correlation_id = "0190C2A0-0000-7000-8000-00000000ABCD";
+    commands[13].delay_seconds = 60;
+    commands[15].data = NULL;
+
+    expect_ok(cb_send_many(bus.db, commands, MANY, NULL, NULL, NULL, &e), e);
+
+    expect_value(bus.conn, "3 7 5 9 7 9 11 13 15",
+                 "WITH c AS (SELECT c.*, q.vt, q.headers AS q_headers, q.message, row_number() "
+                 "OVER (ORDER BY msg_id) - 1 AS i FROM commandbus.command_metadata c "
+                 "JOIN pgmq.q_fx__commands q USING (msg_id)) "
+                 "SELECT concat_ws(' ', string_agg(i || ' ' || max_attempts, ','), "
+                 "string_agg(i || ' ' || timeout_seconds, ','), "
+                 "string_agg(i::text, ',') FILTER (WHERE headers = '{\"trace\": \"t\"}' "
+                 "AND q_headers = headers), "
+                 "string_agg(i::text, ',') FILTER (WHERE reply_to = 'fx__replies' "
+                 "AND message ->> 'reply_to' = reply_to), "
+                 "string_agg(i::text, ',') FILTER (WHERE correlation_id = "
+                 "'0190c2a0-0000-7000-8000-00000000abcd'), "
+                 "string_agg(i::text, ',') FILTER (WHERE vt > now() + interval '30 s'), "
+                 "string_agg(i::text, ',') FILTER (WHERE data = '{}' AND message -> 'data' = "
+                 "data)) FROM c");
+}
+
+/* BUS.4 */
+Test(send_many, of_ten_thousand_in_one_statement_keeps_the_order)
+{
+    enum {
+        N = 10000
+    };
+    static cb_send many[N];
+    static cb_uuid answered[N];
+    const char *first = answered[0].text, *last = answered[N - 1].text;
+    cb_error e = { 0 };
+    size_t sent;
+    for (int i = 0; i < N; i++)
+        many[i] = (cb_send){ .domain = i % 2 ? "fx" : "risk", .command_type = "Book" };
+
+    expect_ok(
+        cb_send_many(bus.db, many, N, &(cb_send_many_options){ .chunk = N }, answered, &sent, &e),
+        e);
+
+    cr_assert_eq(sent, N);
+    expect_number(bus.conn, N / 2, "SELECT count(*) FROM pgmq.q_fx__commands");
+    expect_value(bus.conn, first,
+                 "SELECT message ->> 'command_id' FROM pgmq.q_risk__commands ORDER BY msg_id "
+                 "LIMIT 1");
+    expect_value(bus.conn, last,
+                 "SELECT message ->> 'command_id' FROM pgmq.q_fx__commands ORDER BY msg_id DESC "
+                 "LIMIT 1");
+    expect_number(bus.conn, 1,
+                  "SELECT count(DISTINCT created_at) FROM commandbus.command_metadata");
+}
+
+/* BUS.4: the same for callers of the SQL functions */
+Test(send_many, by_sql_arrays_answers_the_ids_in_the_order_of_the_call)
+{
+    expect_value(bus.conn, "t",
+                 "WITH call AS (SELECT array_agg((ARRAY['risk', 'fx'])[1 + i % 2]) AS domains, "
+                 "array_agg('Book'::text) AS types, array_agg(gen_random_uuid()) AS ids "
+                 "FROM generate_series(1, 20) i) "
+                 "SELECT commandbus.send_arrays(domains, types, command_ids => ids) = ids "
+                 "FROM call");
+}
+
 /* BUS.4: the same for callers of the SQL function */
 Test(send_many, by_sql_answers_the_ids_in_the_order_of_the_call)
 {

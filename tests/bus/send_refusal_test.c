@@ -122,6 +122,46 @@ Test(bad_input, among_good_commands_of_send_many_is_refused_and_nothing_was_sent
     expect_unchanged(before, bus_contents());
 }
 
+/* BUS.4: the arrays of the C library and the JSON of others are refused in the same words */
+Test(bad_input, to_send_many_is_refused_alike_by_c_and_by_sql)
+{
+    static const struct {
+        cb_send command;
+        const char *json; /* what differs from a good command */
+    } calls[] = {
+        { { .domain = "nowhere", .command_type = "B" }, "{\"domain\": \"nowhere\"}" },
+        { { .domain = "fx", .command_type = "1B" }, "{\"command_type\": \"1B\"}" },
+        { { .domain = "fx", .command_type = "B", .reply_to = "fx__commands" },
+          "{\"reply_to\": \"fx__commands\"}" },
+        { { .domain = "fx", .command_type = "B", .max_attempts = 1001 },
+          "{\"max_attempts\": 1001}" },
+        { { .domain = "fx", .command_type = "B", .timeout_seconds = 86401 },
+          "{\"timeout_seconds\": 86401}" },
+        { { .domain = "fx", .command_type = "B", .delay_seconds = 31536001 },
+          "{\"delay_seconds\": 31536001}" },
+    };
+    char *before = bus_contents();
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const cb_send commands[] = { { .domain = "fx", .command_type = "B" }, calls[i].command };
+        cb_error e = { 0 };
+        PGresult *by_sql = PQexecParams(
+            bus.conn,
+            "SELECT commandbus.send_many('[{\"domain\": \"fx\", \"command_type\": \"B\"}]' || "
+            "('{\"domain\": \"fx\", \"command_type\": \"B\"}'::jsonb || $1::jsonb))",
+            1, NULL, &calls[i].json, NULL, NULL, 0);
+        const char *refusal = PQresultErrorField(by_sql, PG_DIAG_MESSAGE_PRIMARY);
+
+        cr_assert_not(cb_send_many(bus.db, commands, 2, NULL, NULL, NULL, &e));
+        cr_assert(refusal && *e.message && strstr(refusal, e.message), "%s / %s", refusal,
+                  e.message);
+        cr_assert_str_eq(e.sqlstate, PQresultErrorField(by_sql, PG_DIAG_SQLSTATE));
+        PQclear(by_sql);
+    }
+
+    expect_unchanged(before, bus_contents());
+}
+
 /* BUS.3: also for a client that has nothing but SQL */
 Test(bad_input, by_sql_is_refused_and_nothing_changed)
 {
@@ -153,6 +193,20 @@ Test(bad_input, by_sql_is_refused_and_nothing_changed)
         { "CB011", "SELECT commandbus.create_batch('fx', commands => '[[]]')" },
         { "CB011", "SELECT commandbus.send_many('[{\"domain\": \"fx\", \"command_type\": \"B\", "
                    "\"data\": [1]}]')" },
+        { "CB008", "SELECT commandbus.send_arrays('{fx,nowhere}', '{B,B}')" },
+        { "CB008", "SELECT commandbus.send_arrays('{fx,NULL}', '{B,B}')" },
+        { "CB010", "SELECT commandbus.send_arrays('{fx}', '{NULL}')" },
+        { "CB010", "SELECT commandbus.send_arrays('{fx}', '{B}', reply_tos => '{fx__commands}')" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', NULL)" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx,fx}', '{B}')" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', '{B}', command_ids => '{}')" },
+        { "CB011", "SELECT commandbus.send_arrays(NULL, '{B}')" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', '{B}', ARRAY['[1]'::jsonb])" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', '{B}', ARRAY['null'::jsonb])" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', '{B}', delay_seconds => '{NaN}')" },
+        { "CB011", "SELECT commandbus.send_arrays('{fx}', '{B}', max_attempts => '{0}')" },
+        { "CB006", "SELECT commandbus.create_batch_arrays('fx', NULL, NULL, NULL, NULL, '{}')" },
+        { "CB006", "SELECT commandbus.create_batch_arrays('fx', NULL, NULL, NULL, NULL, NULL)" },
     };
     char *before = bus_contents();
 

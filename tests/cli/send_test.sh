@@ -280,7 +280,7 @@ test_a_lost_connection_during_a_file_is_survived() {
     while [[ -n $(jobs -rp) ]] && ((killed < 3 && SECONDS < deadline)); do
         killed=$((killed + $(sql "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
                                   WHERE datname = current_database() AND application_name = 'commandbus'
-                                    AND query LIKE '%send_many%' AND state = 'active'")))
+                                    AND query LIKE '%send_arrays%' AND state = 'active'")))
     done
     wait $sender || fail "$(cat "$work/err")"
     ((killed > 0)) || fail "the sender was faster than we"

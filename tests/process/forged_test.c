@@ -67,6 +67,29 @@ static const struct {
       "SELECT commandbus.send_many(jsonb_build_array('" WIRE "'::jsonb - 'reply_to' || "
       "'{\"domain\": \"fx\"}'))",
       "CB011" },
+    { "send_arrays",
+      "SELECT commandbus.send_arrays('{payments}', '{Echo}', ARRAY['" ANSWER
+      "'::jsonb], '{<id>}', '{<process>}', '{fx__replies}')",
+      "CB011" },
+    { "send_arrays",
+      "SELECT commandbus.send_arrays('{payments}', '{Echo}', ARRAY['" ANSWER
+      "'::jsonb], NULL, '{<process>}', '{payments__replies}')",
+      "CB007" },
+    { "send_arrays",
+      "SELECT commandbus.send_arrays('{fx}', '{BookFx}', ARRAY['" ANSWER "'::jsonb], '{<id>}')",
+      "CB011" },
+    { "create_batch_arrays",
+      "SELECT commandbus.create_batch_arrays('payments', NULL, NULL, NULL, NULL, '{Echo}', "
+      "command_ids => '{<id>}')",
+      "CB011" },
+    { "create_batch_arrays",
+      "SELECT commandbus.create_batch_arrays('payments', NULL, NULL, NULL, NULL, '{Echo}', "
+      "reply_tos => '{payments__replies}')",
+      "CB007" },
+    { "create_batch_arrays",
+      "SELECT commandbus.create_batch_arrays('payments', NULL, NULL, 'payments__replies', NULL, "
+      "'{Echo}')",
+      "CB007" },
     { "create_batch", "SELECT commandbus.create_batch('payments', commands => '[" WIRE "]')",
       "CB011" },
     { "create_batch",

@@ -91,7 +91,7 @@ cb_uuid test_send_of_process(PGconn *conn, const cb_uuid *process_id, const char
 
     free(
         test_value(conn,
-                   "SELECT commandbus.put_commands($1, '{NULL}', ARRAY[$2::uuid], "
+                   "SELECT commandbus.put_commands($1, ARRAY[$2::uuid], "
                    "ARRAY[$3::uuid], ARRAY[$4], ARRAY[$5::jsonb], '{payments__replies}', '{NULL}', "
                    "ARRAY[statement_timestamp()], '{NULL}', '{NULL}', '{NULL}', ARRAY[$3::uuid])",
                    domain, id.text, process_id->text, command_type, data));

@@ -18,6 +18,14 @@ BEGIN
 END
 $$;
 
+CREATE OR REPLACE FUNCTION commandbus.refuse_empty_batch(member text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM commandbus.refuse('BATCH_EMPTY', format('a batch needs at least one %s', member),
+                              'An empty batch could never complete; nothing was created.');
+END
+$$;
+
 CREATE OR REPLACE FUNCTION commandbus.create_batch(domain text, name text DEFAULT NULL,
     commands jsonb DEFAULT NULL, custom_data jsonb DEFAULT NULL, reply_to text DEFAULT NULL,
     batch_id uuid DEFAULT NULL)
@@ -28,8 +36,7 @@ DECLARE
     id    uuid := coalesce(create_batch.batch_id, commandbus.new_id());
 BEGIN
     IF commands IS NULL OR commands = '[]' THEN
-        PERFORM commandbus.refuse('BATCH_EMPTY', 'a batch needs at least one command',
-                                  'An empty batch could never complete; nothing was created.');
+        PERFORM commandbus.refuse_empty_batch('command');
     ELSIF jsonb_typeof(commands) <> 'array'
           OR jsonb_path_exists(commands, 'strict $[*] ? (@.type() != "object")') THEN
         PERFORM commandbus.refuse('INVALID_DATA', 'commands must be a JSON array of objects',
@@ -47,6 +54,31 @@ BEGIN
         SELECT jsonb_agg(c.command || jsonb_build_object('domain', known.domain, 'batch_id', id)
                          ORDER BY c.ord)
         FROM jsonb_array_elements(commands) WITH ORDINALITY c(command, ord)));
+    RETURN id;
+END
+$$;
+
+-- The same with the commands as arrays: see send_arrays.
+CREATE OR REPLACE FUNCTION commandbus.create_batch_arrays(domain text, name text, custom_data jsonb,
+    reply_to text, batch_id uuid, command_types text[], data jsonb[] DEFAULT NULL,
+    command_ids uuid[] DEFAULT NULL, correlation_ids uuid[] DEFAULT NULL,
+    reply_tos text[] DEFAULT NULL, max_attempts integer[] DEFAULT NULL,
+    delay_seconds double precision[] DEFAULT NULL, timeout_seconds integer[] DEFAULT NULL,
+    headers jsonb[] DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    known commandbus.domain := commandbus.known_domain(create_batch_arrays.domain);
+    id    uuid := coalesce(create_batch_arrays.batch_id, commandbus.new_id());
+    n     integer := coalesce(cardinality(command_types), 0);
+BEGIN
+    IF n = 0 THEN
+        PERFORM commandbus.refuse_empty_batch('command');
+    END IF;
+    PERFORM commandbus.open_batch(id, 'COMMAND', known.domain, name, custom_data, reply_to, 'send');
+    PERFORM commandbus.send_arrays(array_fill(known.domain, ARRAY[n]), command_types, data,
+        command_ids, correlation_ids, reply_tos, max_attempts, delay_seconds, timeout_seconds,
+        array_fill(id, ARRAY[n]), headers);
     RETURN id;
 END
 $$;

@@ -13,7 +13,7 @@ DECLARE
     problem text;
 BEGIN
     FOR c IN
-        SELECT n.domain, array_agg(NULL::jsonb) AS element, array_agg(n.command_id) AS command_id,
+        SELECT n.domain, array_agg(n.command_id) AS command_id,
                array_agg(s.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
                array_agg(coalesce(n.data, '{}')) AS data, 
                -- '' for none: of one that a process sends with its end.
@@ -46,9 +46,9 @@ BEGIN
         IF problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(problem);
         END IF;
-        PERFORM commandbus.put_commands(c.domain, c.element, c.command_id, c.correlation_id,
-            c.command_type, c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id,
-            c.headers, c.correlation_id);
+        PERFORM commandbus.put_commands(c.domain, c.command_id, c.correlation_id, c.command_type,
+            c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers,
+            c.correlation_id);
     END LOOP;
 END
 $$;

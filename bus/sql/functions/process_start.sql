@@ -303,8 +303,7 @@ DECLARE
     id    uuid := coalesce(start_batch.batch_id, commandbus.new_id());
 BEGIN
     IF states IS NULL OR states = '[]' THEN
-        PERFORM commandbus.refuse('BATCH_EMPTY', 'a batch needs at least one process',
-                                  'An empty batch could never complete; nothing was created.');
+        PERFORM commandbus.refuse_empty_batch('process');
     END IF;
     PERFORM commandbus.open_batch(id, 'PROCESS', known.domain, start_batch.name,
                                   start_batch.custom_data, start_batch.reply_to, 'start_processes');

@@ -14,8 +14,9 @@ GRANT EXECUTE ON FUNCTION commandbus.now()
 
 -- Senders send, and respond where allow_response lets them: who calls that is a member of the
 -- owner.
-GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.create_batch,
-    commandbus.start_process, commandbus.start_processes, commandbus.start_batch, commandbus.respond
+GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.send_arrays,
+    commandbus.create_batch, commandbus.create_batch_arrays, commandbus.start_process,
+    commandbus.start_processes, commandbus.start_batch, commandbus.respond
     TO commandbus_sender;
 
 -- Workers receive and settle and keep house; they are members of the senders too

@@ -1,8 +1,11 @@
 -- Batches of commands and of processes.
 
 --: create_batch
--- $1 domain, $2 name, $3 commands (a JSON array), $4 custom_data, $5 reply_to, $6 batch_id
-SELECT commandbus.create_batch($1::text, $2::text, $3::jsonb, $4::jsonb, $5::text, $6::uuid)
+-- $1 to $9 as of send_arrays, $10 domain, $11 name, $12 custom_data, $13 reply_to, $14 batch_id
+SELECT commandbus.create_batch_arrays($10::text, $11::text, $12::jsonb, $13::text, $14::uuid,
+                                      $1::text[], $2::jsonb[], $3::uuid[], $4::uuid[], $5::text[],
+                                      $6::integer[], $7::double precision[], $8::integer[],
+                                      $9::jsonb[])
 
 --: close_batches
 -- $1 batch ids, or NULL for all open ones. One row a batch that was closed.
