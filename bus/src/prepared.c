@@ -13,7 +13,7 @@
 /* Known by their addresses: a text of somebody else's is never one of them. */
 static const char *const repeated[] = {
     cb_sql_send,
-    cb_sql_send_many,
+    cb_sql_send_arrays,
     cb_sql_receive,
     cb_sql_extend,
     cb_sql_settle,
