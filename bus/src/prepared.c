@@ -84,8 +84,8 @@ void prepared_look(prepared_set *set, const PGconn *conn, const PGresult *answer
 
 bool prepared_failed(prepared_set *set, prepared_statement *p, const char *sqlstate)
 {
-    if (strcmp(sqlstate, "0A000") ==
-        0) { /* "cached plan must not change result type", ever again */
+    /* "cached plan must not change result type", not now and never again. */
+    if (strcmp(sqlstate, "0A000") == 0) {
         p->is_there = false;
         p->forgotten++;
         return true;
