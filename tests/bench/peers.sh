@@ -83,6 +83,7 @@ slices_of_drain() {
         "drain, raw PGMQ": .["pgmq.read + pgmq.delete, beside concurrency 100"],
         "drain, commandbus": .["drain without replies, concurrency 100"],
         "drain, commandbus with replies": .["drain, concurrency 100"],
+        "drain, commandbus with replies and prefetch 1000": .["drain, concurrency 100, prefetch 1000"],
         "drain, commandbus with prefetch 1000": .["drain without replies, concurrency 100, prefetch 1000"]}'
     theirs graphile graphile-worker drain "$graphile_jobs"
     theirs pgboss pg-boss drain "$pgboss_jobs"
