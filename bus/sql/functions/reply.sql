@@ -6,8 +6,11 @@ CREATE OR REPLACE FUNCTION commandbus.reply_message(command_id uuid, correlation
     final boolean)
 RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN outcome = 'SUCCESS' THEN
-        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
-                           'outcome', outcome, 'result', result, 'final', final)
+        -- As command_message is made: cheaper than jsonb_build_object.
+        jsonb_set(jsonb_object('{command_id,correlation_id,outcome}'::text[],
+                               ARRAY[command_id::text, correlation_id::text, outcome])
+                  || CASE WHEN final THEN '{"final": true}'::jsonb ELSE '{"final": false}' END,
+                  '{result}', coalesce(result, 'null'))
     ELSE jsonb_strip_nulls(
         jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
                            'outcome', outcome, 'error_type', error_type, 'error_code', error_code,
