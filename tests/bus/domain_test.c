@@ -81,6 +81,28 @@ Test(domain, registered_again_after_its_queue_was_dropped_gives_out_no_message_i
     expect_number(bus.conn, 6, "SELECT count(DISTINCT msg_id) FROM commandbus.command_metadata");
 }
 
+/* BUS.2: what finds the functions of a queue by its name has no branch for ledger then */
+Test(domain, registered_in_a_snapshot_of_before_another_one_keeps_no_commands_from_that)
+{
+    static const char settle[] =
+        "SELECT s.verdicts[1] FROM commandbus.receive('ledger', 'w', 1) r, commandbus.settle("
+        "'ledger', 'w', ARRAY[r.command_id], ARRAY[r.lease_no], ARRAY['SUCCESS']) s";
+    PGconn *other = test_pq_open(bus.conninfo);
+    test_exec(other, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM commandbus.domain");
+    test_exec(bus.conn, "SELECT commandbus.register_domain('ledger')");
+    test_exec(other, "SELECT commandbus.register_domain('cash'); COMMIT");
+    expect_value(bus.conn, "put_one_into",
+                 "SELECT string_agg(proname, ' ') FROM pg_proc "
+                 "WHERE prosrc LIKE '%cash\\_\\_commands.put\\_one%' "
+                 "AND prosrc NOT LIKE '%ledger%'");
+
+    test_exec(bus.conn, "SELECT commandbus.send('ledger', 'Book', reply_to => 'ledger__replies')");
+
+    expect_value(bus.conn, "SETTLED", settle);
+    expect_number(bus.conn, 1, "SELECT count(*) FROM pgmq.q_ledger__replies");
+    PQfinish(other);
+}
+
 #define TEN "abcdefghij"
 
 /* BUS.2 */

@@ -96,8 +96,12 @@ static const struct {
     { "command_message", "" },
     { "command_problem", "" },
     { "create_queue", "" },
+    { "create_queue_finish", "" },
+    { "create_queue_functions", "" },
     { "create_queue_pop", "" },
     { "create_queue_put", "" },
+    { "create_queue_put_one", "" },
+    { "create_queue_switches", "" },
     { "create_queue_take", "" },
     { "domain_name_problem", "" },
     { "end_by_operator", "" },
@@ -131,12 +135,16 @@ static const struct {
     { "json_bytes", "" },
     { "content_limit_of", "" },
     { "bytes_to_read", "" },
+    { "finish_of", "" },
     { "put_commands", "" },
+    { "put_into", "" },
+    { "put_one_into", "" },
     { "queue_exists", "" },
     { "renew_queue_functions", "" },
     { "quoted", "" },
     { "reply_again", "" },
     { "reveal_messages", "" },
+    { "take_of", "" },
     { "take_turn", "" },
     { "queue_sample", "" },
     { "read_replies", "" },
@@ -153,6 +161,7 @@ static const struct {
     { "request_decision", "" },
     { "send_of_processes", "" },
     { "send_replies", "" },
+    { "settle_each", "" },
     { "sort_out_messages", "" },
     { "start_batches", "" },
     { "to_ms", "" },
@@ -276,11 +285,11 @@ Test(privileges, of_token_buckets_do_not_exist)
         "WHERE name ~ 'bucket|token|rate_limit'");
 }
 
-/* Each queue has three functions of its own, made when the queue is. */
+/* Each queue has three functions of its own, one of commands five, made when the queue is. */
 Test(privileges, to_call_a_queues_own_functions_are_granted_to_nobody)
 {
     expect_number(
-        bus.conn, 18,
+        bus.conn, 24,
         "SELECT count(*) FROM pg_proc p WHERE p.pronamespace = 'commandbus'::regnamespace "
         "AND p.proname LIKE '%.%'");
     expect_number(

@@ -36,6 +36,69 @@ Test(settle_many, outcomes_of_every_kind_in_one_call_each_get_their_own) /* WRK.
         "FROM pgmq.q_payments__replies");
 }
 
+/* Successes of a call are settled together, but for those for which that is not so. */
+static void expect_settled_around(cb_settlement *items, size_t n, size_t odd, cb_verdict verdict)
+{
+    cb_error e = { 0 };
+
+    cr_assert(cb_settle(bus.db, "w", items, n, &e), "%s", e.message);
+
+    for (size_t i = 0; i < n; i++)
+        expect_verdict(i == odd ? verdict : CB_SETTLED, items[i].verdict);
+}
+
+static void claim_three(cb_settlement items[3])
+{
+    test_send(bus.db, 3, NULL);
+    OWNED(cb_claim) claim = test_claim(bus.db, "w", 3, 30);
+    cr_assert_eq(cb_claim_count(claim), 3);
+    for (size_t i = 0; i < 3; i++)
+        items[i] = test_outcome(cb_claim_at(claim, i), CB_SUCCESS);
+}
+
+Test(settle_many, a_success_that_stands_twice_in_a_call_counts_once) /* WRK.14, section 8.6 */
+{
+    cb_settlement items[4];
+    claim_three(items);
+    items[3] = items[0];
+
+    expect_settled_around(items, 4, 3, CB_ALREADY);
+
+    expect_value(bus.conn, "3 completed, 3 replies, 0 messages",
+                 "SELECT (SELECT count(*) FROM commandbus.audit WHERE event_type = 'COMPLETED') || "
+                 "' completed, ' || (SELECT count(*) FROM pgmq.q_payments__replies) || "
+                 "' replies, ' || (SELECT count(*) FROM pgmq.q_fx__commands) || ' messages'");
+}
+
+Test(settle_many, a_stale_success_among_others_is_stale_alone) /* WRK.14, section 8.3 */
+{
+    cb_settlement items[3];
+    claim_three(items);
+    items[1].lease_no--;
+
+    expect_settled_around(items, 3, 1, CB_STALE);
+
+    expect_value(bus.conn, "2 COMPLETED, 1 IN_PROGRESS",
+                 "SELECT string_agg(n || ' ' || s, ', ' ORDER BY s) FROM (SELECT status::text s, "
+                 "count(*) n FROM commandbus.command_metadata GROUP BY 1) x");
+    expect_number(bus.conn, 1, "SELECT count(*) FROM pgmq.q_fx__commands");
+    expect_trail("SENT RECEIVED STALE_OUTCOME", items[1].command_id);
+}
+
+/* Section 8.1: the row is the truth */
+Test(settle_many, a_success_whose_message_was_taken_out_by_hand_is_settled_with_the_others)
+{
+    cb_settlement items[3];
+    claim_three(items);
+    test_exec(bus.conn, "DELETE FROM pgmq.q_fx__commands "
+                        "WHERE msg_id = (SELECT min(msg_id) FROM pgmq.q_fx__commands)");
+
+    expect_settled_around(items, 3, 3, CB_SETTLED);
+
+    expect_number(bus.conn, 3, "SELECT count(*) FROM pgmq.q_payments__replies");
+    expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.q_fx__commands");
+}
+
 Test(settle_many, outcomes_of_several_domains_in_one_call_get_their_own_answers) /* DESIGN 2 */
 {
     const char *const domains[] = { "risk", "fx", "payments" };

@@ -140,14 +140,14 @@ $$;
 -- put back as it was, and a row with the event MORE says so. A command whose lease ran out is due
 -- since then, and comes after those that were due before: it runs again as soon as one that was
 -- sent at that moment would.
--- Stages:
+-- Stages, each a statement of its own, so that what is rare costs nothing when it is not needed:
 --   1. limited domains: as many places as are free, else nothing (free_places)
 --   2. messages that are due become invisible until the lease ends ("<queue>.take")
---   3. held, counted: their commands are locked, as many as claim_bytes allow
---   4. claimed, audited, placed, silent: row, audit record and place of the fleet limit, in one
---      statement
---   5. messages without a claimed command: put back, released, or poison (sort_out_messages)
---   6. batches whose first command this was are started
+--   3. their commands are locked, as many as claim_bytes allow
+--   4. audit records, places of the fleet limit, silent holders that are taken over from
+--   5. rows, which are the answer
+--   6. messages without a claimed command: put back, released, or poison (sort_out_messages)
+--   7. batches whose first command this was are started
 CREATE OR REPLACE FUNCTION commandbus.receive(domain text, worker text, quantity integer,
     vt_seconds double precision DEFAULT 30, default_max_attempts integer DEFAULT 3,
     default_timeout_seconds integer DEFAULT 30, after timestamptz DEFAULT '-infinity',
@@ -165,16 +165,18 @@ SET enable_bitmapscan = off
 SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column
 DECLARE
-    known     commandbus.domain;
+    known     record;
     lease_end timestamptz := statement_timestamp() + make_interval(secs => receive.vt_seconds);
     spots     tid[];
     taken     record;
-    served    integer;
+    held      record; -- the commands that are claimed, column by column
+    claimed   integer;
     expires   boolean;
     -- As many as we take, each as long as may be, are more than claim_bytes: count them.
     large     boolean;
-    left_over bigint[];
-    put_back  bigint[];
+    -- Those that claim_bytes leave no room for, and since when they are due.
+    no_room    bigint[];
+    no_room_at timestamptz[];
 BEGIN
     IF (quantity > 0 AND vt_seconds > 0 AND vt_seconds <= 86400 AND default_max_attempts > 0
         AND default_timeout_seconds > 0
@@ -191,7 +193,12 @@ BEGIN
     -- for it.
     PERFORM pg_advisory_xact_lock_shared(
         hashtextextended('commandbus.claims.' || receive.domain, 0));
-    known := commandbus.known_domain(receive.domain);
+    SELECT d.fleet_limit, d.payload_limit,
+           (SELECT u.since FROM commandbus.uptime u WHERE u.only_row) AS up_since
+    INTO known FROM commandbus.domain d WHERE d.domain = receive.domain;
+    IF NOT FOUND THEN
+        PERFORM commandbus.known_domain(receive.domain);
+    END IF;
     IF known.fleet_limit > 0 THEN
         -- A claimer that vanishes while its answer is on the way has its transaction open, and the
         -- domain locked for the whole fleet, until the server gives it up: after seconds, and not a
@@ -204,112 +211,106 @@ BEGIN
         END IF;
     END IF;
 
-    EXECUTE format('SELECT * FROM commandbus.%I($1, $2, $3)', receive.domain || '__commands.take')
-    INTO taken USING quantity, lease_end, after;
+    taken := commandbus.take_of(receive.domain || '__commands', quantity, lease_end, after);
     IF taken.msg_ids IS NULL THEN
         RETURN;
     END IF;
     large := quantity::bigint * (known.payload_limit + 65536) > claim_bytes; -- data and headers
-    expires := statement_timestamp() >= commandbus.reclaims_from(receive.vt_seconds);
+    -- Nearly always the server has served for long.
+    expires := (greatest(known.up_since, pg_postmaster_start_time())
+                + make_interval(secs => receive.vt_seconds) <= statement_timestamp()
+                AND known.up_since IS NOT NULL)
+               OR statement_timestamp() >= commandbus.reclaims_from(receive.vt_seconds);
 
-    RETURN QUERY
-    WITH held AS MATERIALIZED (
-        SELECT c.*, t.visible_at, t.msg_id
-        FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
-        -- LATERAL: one look-up a message, whatever the planner thinks of a table it saw empty.
-        CROSS JOIN LATERAL (
-            SELECT c.ctid AS place, c.status, c.lease_owner, c.lease_until,
-                   CASE WHEN large
-                        THEN commandbus.json_bytes(c.data) + commandbus.json_bytes(c.headers)
-                        ELSE 0 END AS bytes
-            FROM commandbus.command_metadata c
-            WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
-              AND (c.status = 'PENDING'
-                   OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
-                       AND expires))
-              AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
-            LIMIT 1 FOR UPDATE OF c SKIP LOCKED
-        ) c
-    ), counted AS (
-        SELECT h.*, sum(h.bytes) OVER (ORDER BY h.visible_at, h.msg_id ROWS UNBOUNDED PRECEDING)
-                    - h.bytes AS bytes_before
-        FROM held h
-    ), claimed AS (
+    SELECT array_agg(c.place) AS places, array_agg(t.msg_id) AS msg_ids,
+           array_agg(t.visible_at) AS visible_at, array_agg(c.command_id) AS command_ids,
+           array_agg(c.lease_no + 1) AS lease_nos, array_agg(c.attempts + 1) AS attempts,
+           array_agg(coalesce(c.timeout_seconds, receive.default_timeout_seconds)) AS timeouts,
+           bool_or(c.status = 'IN_PROGRESS') AS taken_over,
+           bool_or(c.batch_id IS NOT NULL) AS in_batch,
+           CASE WHEN large THEN array_agg(c.bytes) END AS bytes
+    INTO held
+    FROM unnest(taken.msg_ids, taken.visible_at) t(msg_id, visible_at)
+    -- LATERAL: one look-up a message, whatever the planner thinks of a table it saw empty.
+    CROSS JOIN LATERAL (
+        SELECT c.ctid AS place, c.command_id, c.lease_no, c.attempts, c.timeout_seconds, c.status,
+               c.batch_id,
+               CASE WHEN large
+                    THEN commandbus.json_bytes(c.data) + commandbus.json_bytes(c.headers)
+                    END AS bytes
+        FROM commandbus.command_metadata c
+        WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
+          AND (c.status = 'PENDING'
+               OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
+                   AND expires))
+          AND c.attempts < coalesce(c.max_attempts, receive.default_max_attempts)
+        LIMIT 1 FOR UPDATE OF c SKIP LOCKED
+    ) c;
+    claimed := coalesce(cardinality(held.places), 0);
+    IF large AND (SELECT sum(b) FROM unnest(held.bytes) b) > claim_bytes THEN
+        SELECT count(*) FILTER (WHERE b.bytes_before < claim_bytes) INTO claimed
+        FROM (SELECT sum(b.bytes) OVER (ORDER BY b.ord) - b.bytes AS bytes_before
+              FROM unnest(held.bytes) WITH ORDINALITY b(bytes, ord)) b;
+        no_room := held.msg_ids[claimed + 1:];
+        no_room_at := held.visible_at[claimed + 1:];
+        held.places := held.places[:claimed];
+    END IF;
+
+    IF claimed > 0 THEN
+        -- Commands that there is no room for have no place any more: unnest() says NULL.
+        INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker)
+        SELECT h.command_id, h.lease_no, h.attempt, receive.domain, 'RECEIVED', receive.worker
+        FROM unnest(held.places, held.command_ids, held.lease_nos, held.attempts)
+            h(place, command_id, lease_no, attempt)
+        WHERE h.place IS NOT NULL;
+        IF known.fleet_limit > 0 THEN
+            UPDATE commandbus.fleet_place p
+            SET turn = p.turn + 1, command_id = h.command_id, lease_no = h.lease_no,
+                worker = receive.worker, timeout_seconds = h.timeout_seconds,
+                held_until = lease_end + make_interval(secs => h.timeout_seconds)
+            FROM unnest(held.places, spots, held.command_ids, held.lease_nos, held.timeouts)
+                h(place, spot, command_id, lease_no, timeout_seconds)
+            WHERE p.ctid = h.spot AND h.place IS NOT NULL;
+        ELSIF held.taken_over THEN
+            -- Under a limit a silent holder has its place. Without one it is remembered, in case
+            -- that a limit is set.
+            INSERT INTO commandbus.fleet_place (domain, place, command_id, lease_no, worker,
+                                                timeout_seconds, held_until)
+            SELECT receive.domain, 0, c.command_id, c.lease_no, c.lease_owner, h.timeout_seconds,
+                   c.lease_until + make_interval(secs => h.timeout_seconds)
+            FROM unnest(held.places, held.timeouts) h(place, timeout_seconds)
+            CROSS JOIN LATERAL (
+                SELECT c.* FROM commandbus.command_metadata c
+                WHERE c.ctid = h.place AND c.status = 'IN_PROGRESS'
+            ) c
+            WHERE c.lease_until + make_interval(secs => h.timeout_seconds) > statement_timestamp();
+        END IF;
+
+        RETURN QUERY
         UPDATE commandbus.command_metadata c
         SET status = 'IN_PROGRESS', attempts = c.attempts + 1, lease_no = c.lease_no + 1,
             lease_owner = receive.worker, lease_until = lease_end,
             updated_at = statement_timestamp(),
             max_attempts = coalesce(c.max_attempts, receive.default_max_attempts),
             timeout_seconds = coalesce(c.timeout_seconds, receive.default_timeout_seconds)
-        FROM counted held WHERE c.ctid = held.place AND held.bytes_before < claim_bytes
-        RETURNING c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts, c.timeout_seconds,
-                  c.command_type, c.correlation_id, c.reply_to, c.batch_id, held.visible_at,
-                  c.headers, c.data, held.status AS former_status, held.lease_owner AS former_owner,
-                  held.lease_until AS former_until
-    ), audited AS (
-        INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker)
-        SELECT c.command_id, c.lease_no, c.attempts, receive.domain, 'RECEIVED', receive.worker
-        FROM claimed c
-    ), placed AS (
-        UPDATE commandbus.fleet_place p
-        SET turn = p.turn + 1, command_id = c.command_id, lease_no = c.lease_no,
-            worker = receive.worker, timeout_seconds = c.timeout_seconds,
-            held_until = lease_end + make_interval(secs => c.timeout_seconds)
-        FROM (SELECT c.command_id, c.lease_no, c.timeout_seconds,
-                     spots[row_number() OVER ()] AS spot
-              FROM claimed c) c
-        WHERE known.fleet_limit > 0 AND p.ctid = c.spot
-    ), silent AS (
-        -- Under a limit it has its place. Without one it is remembered, in case that a limit is
-        -- set.
-        INSERT INTO commandbus.fleet_place (domain, place, command_id, lease_no, worker,
-                                            timeout_seconds, held_until)
-        SELECT receive.domain, 0, c.command_id, c.lease_no - 1, c.former_owner, c.timeout_seconds,
-               c.former_until + make_interval(secs => c.timeout_seconds)
-        FROM claimed c
-        WHERE c.former_status = 'IN_PROGRESS' AND known.fleet_limit = 0
-          AND c.former_until + make_interval(secs => c.timeout_seconds) > statement_timestamp()
-    )
-    SELECT NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts,
-           c.timeout_seconds, c.command_type, c.correlation_id, c.reply_to, c.batch_id,
-           CASE WHEN isfinite(c.visible_at)
-                THEN (date_part('epoch', statement_timestamp() - c.visible_at) * 1000000)::bigint
-                ELSE 0 END,
-           c.visible_at, c.headers, c.data
-    FROM claimed c;
-    GET DIAGNOSTICS served = ROW_COUNT;
+        FROM unnest(held.places, held.visible_at) h(place, visible_at)
+        WHERE c.ctid = h.place
+        RETURNING NULL::text, c.command_id, c.msg_id, c.lease_no, c.attempts, c.max_attempts,
+                  c.timeout_seconds, c.command_type, c.correlation_id, c.reply_to, c.batch_id,
+                  CASE WHEN isfinite(h.visible_at)
+                       THEN (date_part('epoch', statement_timestamp() - h.visible_at)
+                             * 1000000)::bigint
+                       ELSE 0 END,
+                  h.visible_at, c.headers, c.data;
+    END IF;
 
-    IF served < cardinality(taken.msg_ids) THEN
-        left_over := ARRAY(
-            SELECT t.msg_id FROM unnest(taken.msg_ids) t(msg_id)
-            WHERE NOT EXISTS (SELECT FROM commandbus.command_metadata c
-                              WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
-                                AND c.status = 'IN_PROGRESS'
-                                AND c.lease_owner = receive.worker AND c.lease_until = lease_end)
-            ORDER BY 1);
-        -- What the claim had no room for keeps its place in the queue.
-        IF large AND (SELECT sum(c.bytes) FROM unnest(taken.msg_ids) t(msg_id) CROSS JOIN LATERAL (
-                SELECT commandbus.json_bytes(c.data) + commandbus.json_bytes(c.headers) AS bytes
-                FROM commandbus.command_metadata c
-                WHERE c.msg_id = t.msg_id AND c.domain = receive.domain
-                  AND t.msg_id <> ALL (left_over)
-                LIMIT 1
-            ) c) >= claim_bytes THEN
-            put_back := ARRAY(SELECT l FROM unnest(left_over) l WHERE EXISTS (
-                SELECT FROM commandbus.command_metadata c
-                WHERE c.msg_id = l AND c.domain = receive.domain
-                  AND (c.status = 'PENDING'
-                       OR (c.status = 'IN_PROGRESS' AND c.lease_until <= statement_timestamp()
-                           AND expires
-                           AND c.attempts < coalesce(c.max_attempts,
-                                                     receive.default_max_attempts)))));
-            left_over := ARRAY(SELECT l FROM unnest(left_over) l WHERE l <> ALL (put_back)
-                               ORDER BY 1);
+    IF claimed < cardinality(taken.msg_ids) THEN
+        IF cardinality(no_room) > 0 THEN
+            -- What the claim had no room for keeps its place in the queue.
             EXECUTE format('UPDATE pgmq.%I q SET vt = t.visible_at, read_ct = q.read_ct - 1 '
-                           'FROM unnest($1, $2) t(msg_id, visible_at) '
-                           'WHERE q.msg_id = t.msg_id AND t.msg_id = ANY ($3)',
+                           'FROM unnest($1, $2) t(msg_id, visible_at) WHERE q.msg_id = t.msg_id',
                            'q_' || receive.domain || '__commands')
-            USING taken.msg_ids, taken.visible_at, put_back;
+            USING no_room, no_room_at;
             RETURN QUERY
             SELECT 'MORE', NULL::uuid, NULL::bigint, NULL::bigint, NULL::integer, NULL::integer,
                    NULL::integer, NULL::text, NULL::uuid, NULL::text, NULL::uuid, NULL::bigint,
@@ -319,12 +320,13 @@ BEGIN
         SELECT s.event, s.command_id, s.msg_id, NULL::bigint, NULL::integer, NULL::integer,
                NULL::integer, NULL::text, NULL::uuid, NULL::text, NULL::uuid, NULL::bigint,
                NULL::timestamptz, NULL::jsonb, NULL::jsonb
-        FROM commandbus.sort_out_messages(receive.domain, receive.worker, left_over, vt_seconds,
-                                          default_max_attempts) s;
+        FROM commandbus.sort_out_messages(receive.domain, receive.worker,
+            ARRAY(SELECT unnest(taken.msg_ids) EXCEPT SELECT unnest(held.msg_ids) ORDER BY 1),
+            vt_seconds, default_max_attempts) s;
     END IF;
 
-    IF EXISTS (SELECT FROM commandbus.batch b
-               WHERE b.status = 'PENDING' AND b.domain = receive.domain) THEN
+    IF held.in_batch AND EXISTS (SELECT FROM commandbus.batch b
+                                 WHERE b.status = 'PENDING' AND b.domain = receive.domain) THEN
         PERFORM commandbus.start_batches(receive.domain, taken.msg_ids);
     END IF;
 END

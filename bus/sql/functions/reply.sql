@@ -6,8 +6,11 @@ CREATE OR REPLACE FUNCTION commandbus.reply_message(command_id uuid, correlation
     final boolean)
 RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN outcome = 'SUCCESS' THEN
-        jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
-                           'outcome', outcome, 'result', result, 'final', final)
+        -- As command_message is made: cheaper than jsonb_build_object.
+        jsonb_set(jsonb_object('{command_id,correlation_id,outcome}'::text[],
+                               ARRAY[command_id::text, correlation_id::text, outcome])
+                  || CASE WHEN final THEN '{"final": true}'::jsonb ELSE '{"final": false}' END,
+                  '{result}', coalesce(result, 'null'))
     ELSE jsonb_strip_nulls(
         jsonb_build_object('command_id', command_id, 'correlation_id', correlation_id,
                            'outcome', outcome, 'error_type', error_type, 'error_code', error_code,
@@ -23,7 +26,7 @@ BEGIN
        IS NOT TRUE THEN
         RETURN false;
     END IF;
-    EXECUTE format('SELECT commandbus.%I($1)', queue_name || '.put') USING messages;
+    PERFORM commandbus.put_into(queue_name, messages, NULL, NULL);
     PERFORM commandbus.wake_sleepers(queue_name);
     RETURN true;
 END
@@ -36,6 +39,11 @@ RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one record;
 BEGIN
+    -- Nearly every call, and then there is nothing to sort.
+    IF queue_names[1] = ALL (queue_names)
+       AND commandbus.enqueue(queue_names[1], send_replies.messages) THEN
+        RETURN;
+    END IF;
     FOR one IN SELECT r.queue_name, array_agg(r.message) AS messages
                FROM unnest(queue_names, messages) r(queue_name, message)
                GROUP BY r.queue_name ORDER BY 1 LOOP

@@ -131,15 +131,9 @@ BEGIN
     END IF;
     correlation_id := coalesce(correlation_id, gen_random_uuid());
 
-    -- Every column is named: the server parses the defaults of those that are not, at each call.
-    EXECUTE format('INSERT INTO pgmq.%I (read_ct, enqueued_at, last_read_at, vt, message, headers) '
-                   'VALUES (0, statement_timestamp(), NULL, $1, $2, $3) RETURNING msg_id',
-                   'q_' || domain || '__commands')
-    INTO new_msg_id
-    USING statement_timestamp() + make_interval(secs => coalesce(delay_seconds, 0)),
-          commandbus.command_message(domain, command_type, id, correlation_id, data, reply_to),
-          headers;
-
+    new_msg_id := commandbus.put_one_into(domain || '__commands',
+        commandbus.command_message(domain, command_type, id, correlation_id, data, reply_to),
+        statement_timestamp() + make_interval(secs => coalesce(delay_seconds, 0)), headers);
     WITH sent AS (
         INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, msg_id,
             created_at, updated_at, max_attempts, timeout_seconds, domain, command_type, status,
@@ -193,32 +187,25 @@ DECLARE
     msg_ids    bigint[];
     violated   text;
 BEGIN
-    EXECUTE format('SELECT commandbus.%I($1, $2, $3)', queue_name || '.put') INTO msg_ids
-    USING ARRAY(SELECT commandbus.command_message(put_commands.domain, i.command_type,
-                           i.command_id, i.correlation_id, i.data, i.reply_to)
-                FROM unnest(command_ids, correlation_ids, command_types, put_commands.data,
-                            reply_tos)
-                    WITH ORDINALITY i(command_id, correlation_id, command_type, data, reply_to, ord)
-                ORDER BY i.ord),
-          vts, put_commands.headers;
-    WITH item AS MATERIALIZED (
-        SELECT i.*
-        FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data,
-                    reply_tos, put_commands.max_attempts, timeouts, batch_ids,
-                    put_commands.headers, process_ids)
-             i(msg_id, command_id, correlation_id, command_type, data, reply_to, max_attempts,
-               timeout, batch_id, headers, process_id)
-    ), command AS (
-        INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, process_id,
-            msg_id, created_at, updated_at, max_attempts, timeout_seconds, domain, command_type,
-            status, reply_to, headers, data)
-        SELECT i.command_id, i.correlation_id, i.batch_id, i.process_id, i.msg_id,
-               statement_timestamp(), statement_timestamp(), i.max_attempts, i.timeout,
-               put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
-        FROM item i
-    )
+    msg_ids := commandbus.put_into(queue_name,
+        ARRAY(SELECT commandbus.command_message(put_commands.domain, i.command_type, i.command_id,
+                                                i.correlation_id, i.data, i.reply_to)
+              FROM unnest(command_ids, correlation_ids, command_types, put_commands.data, reply_tos)
+                  WITH ORDINALITY i(command_id, correlation_id, command_type, data, reply_to, ord)
+              ORDER BY i.ord),
+        vts, put_commands.headers);
+    INSERT INTO commandbus.command_metadata (command_id, correlation_id, batch_id, process_id,
+        msg_id, created_at, updated_at, max_attempts, timeout_seconds, domain, command_type, status,
+        reply_to, headers, data)
+    SELECT i.command_id, i.correlation_id, i.batch_id, i.process_id, i.msg_id,
+           statement_timestamp(), statement_timestamp(), i.max_attempts, i.timeout,
+           put_commands.domain, i.command_type, 'PENDING', i.reply_to, i.headers, i.data
+    FROM unnest(msg_ids, command_ids, correlation_ids, command_types, put_commands.data, reply_tos,
+                put_commands.max_attempts, timeouts, batch_ids, put_commands.headers, process_ids)
+        i(msg_id, command_id, correlation_id, command_type, data, reply_to, max_attempts, timeout,
+          batch_id, headers, process_id);
     INSERT INTO commandbus.audit (command_id, domain, event_type, db_user)
-    SELECT i.command_id, put_commands.domain, 'SENT', session_user FROM item i;
+    SELECT i, put_commands.domain, 'SENT', session_user FROM unnest(command_ids) i;
 
     IF statement_timestamp() >= ANY (vts) THEN
         PERFORM commandbus.wake_sleepers(queue_name);

@@ -96,62 +96,27 @@ BEGIN
 END
 $$;
 
--- all_or_nothing: for a transaction that has done more than settling. An item that cannot be
--- settled now is then an error, for which everything is brought again.
--- still_running: true for a timeout, which is settled while its handler runs on. It keeps its place
--- until it brings its late outcome.
+-- Settles outcomes of every kind, and those of which some are locked or lost. `ords` are the items
+-- that were settled, NULL for none.
 -- Stages:
 --   1. item, held: rows under their fence are locked; those that somebody holds are skipped (BUSY)
 --   2. settled, audited: row and audit records
 --   3. messages are deleted, archived or put off; one that is locked undoes 1 to 3 for its command
 --      alone
---   4. replies are sent, and whoever waits for what was put off is woken
---   5. places of the fleet limit come back
---   6. verdicts; those that were not settled are explained (ALREADY, BUSY, STALE)
-CREATE OR REPLACE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[],
-    lease_nos bigint[], outcomes text[], results jsonb[] DEFAULT NULL,
-    error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
-    retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false,
-    still_running boolean[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off AS $$
+CREATE OR REPLACE FUNCTION commandbus.settle_each(domain text, worker text, command_ids uuid[],
+    lease_nos bigint[], outcomes text[], results jsonb[], error_codes text[], error_messages text[],
+    retry_seconds double precision[], OUT ords integer[], OUT longest_result integer,
+    OUT batch_ids uuid[], OUT reply_queues text[], OUT process_ids uuid[], OUT replies jsonb[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    known  commandbus.domain;
-    n      integer := cardinality(command_ids);
-    locked bigint[] := '{}';
-    more   bigint[];
-    done   record;
-    back   integer := 0;
-    late   integer;
-    silent timestamptz[];
+    locked        bigint[] := '{}';
+    more          bigint[];
+    deletes       bigint[];
+    archives      bigint[];
+    puts_off      bigint[];
+    put_off_until timestamptz[];
 BEGIN
-    IF (worker <> '' AND n = cardinality(lease_nos) AND n = cardinality(outcomes)
-        AND n = coalesce(cardinality(results), n) AND n = coalesce(cardinality(error_codes), n)
-        AND n = coalesce(cardinality(error_messages), n)
-        AND n = coalesce(cardinality(retry_seconds), n)
-        AND n = coalesce(cardinality(still_running), n)
-        AND array_position(command_ids, NULL) IS NULL AND array_position(lease_nos, NULL) IS NULL
-        AND array_position(outcomes, NULL) IS NULL
-        AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'])
-       IS NOT TRUE THEN
-        PERFORM commandbus.refuse('INVALID_DATA',
-            'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
-            'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
-    END IF;
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM commandbus.refuse_isolation('settle');
-    END IF;
-    IF true = ANY (still_running) THEN
-        silent := ARRAY(SELECT c.lease_until
-                        FROM unnest(command_ids, lease_nos)
-                            WITH ORDINALITY i(command_id, lease_no, ord)
-                        LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id
-                            AND c.domain = settle.domain AND c.lease_no = i.lease_no
-                        ORDER BY i.ord);
-    END IF;
-
     -- Once, in nearly every case. A message that somebody has locked undoes the block (a
     -- subtransaction), which then runs again without it.
     LOOP
@@ -185,7 +150,7 @@ BEGIN
                 FROM item i CROSS JOIN LATERAL (
                     SELECT c.ctid AS place, c.attempts, c.max_attempts
                     FROM commandbus.command_metadata c
-                    WHERE c.command_id = i.command_id AND c.domain = settle.domain
+                    WHERE c.command_id = i.command_id AND c.domain = settle_each.domain
                       AND c.lease_no = i.lease_no
                       AND c.status = 'IN_PROGRESS' AND c.msg_id <> ALL (locked)
                     FOR UPDATE OF c SKIP LOCKED
@@ -203,18 +168,18 @@ BEGIN
                     updated_at = statement_timestamp()
                 FROM held h WHERE c.ctid = h.place
                 RETURNING h.ord, h.status, h.again_at, c.command_id, c.lease_no, c.attempts,
-                          c.msg_id, c.correlation_id, c.reply_to, c.batch_id, c.result,
-                          c.error_type, c.error_code, c.error_message
+                          c.msg_id, c.correlation_id, c.reply_to, c.batch_id, c.process_id,
+                          c.result, c.error_type, c.error_code, c.error_message
             ), audited AS (
                 INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type,
                                               worker, details)
-                SELECT s.command_id, s.lease_no, s.attempts, settle.domain,
+                SELECT s.command_id, s.lease_no, s.attempts, settle_each.domain,
                        CASE s.status WHEN 'COMPLETED' THEN 'COMPLETED'
                             WHEN 'FAILED' THEN 'BUSINESS_RULE_FAILED'
                             WHEN 'PENDING' THEN CASE WHEN s.error_type IS NULL THEN 'RELEASED'
                                                      ELSE 'FAILED' END
                             ELSE 'MOVED_TO_TSQ' END,
-                       settle.worker,
+                       settle_each.worker,
                        CASE WHEN s.status = 'COMPLETED' THEN s.result
                             WHEN s.error_type IS NOT NULL
                             THEN jsonb_strip_nulls(jsonb_build_object('error_type', s.error_type,
@@ -222,31 +187,35 @@ BEGIN
                                      'error_message', s.error_message)) END
                 FROM settled s
                 UNION ALL
-                SELECT s.command_id, s.lease_no, s.attempts, settle.domain, 'RETRY_SCHEDULED',
-                       settle.worker, jsonb_build_object('visible_at', s.again_at)
+                SELECT s.command_id, s.lease_no, s.attempts, settle_each.domain, 'RETRY_SCHEDULED',
+                       settle_each.worker, jsonb_build_object('visible_at', s.again_at)
                 FROM settled s WHERE s.status = 'PENDING' AND s.error_type IS NOT NULL
             )
-            SELECT array_agg(s.ord::integer) AS ords,
-                   array_agg(s.msg_id) FILTER (WHERE s.status = 'COMPLETED') AS deletes,
+            SELECT array_agg(s.ord::integer),
+                   array_agg(s.msg_id) FILTER (WHERE s.status = 'COMPLETED'),
                    array_agg(s.msg_id) FILTER (WHERE s.status IN ('FAILED',
-                       'IN_TROUBLESHOOTING_QUEUE')) AS archives,
-                   array_agg(s.msg_id) FILTER (WHERE s.status = 'PENDING') AS puts_off,
-                   array_agg(s.again_at) FILTER (WHERE s.status = 'PENDING') AS put_off_until,
+                       'IN_TROUBLESHOOTING_QUEUE')),
+                   array_agg(s.msg_id) FILTER (WHERE s.status = 'PENDING'),
+                   array_agg(s.again_at) FILTER (WHERE s.status = 'PENDING'),
                    array_agg(DISTINCT s.batch_id)
                        FILTER (WHERE s.batch_id IS NOT NULL
-                                 AND s.status IN ('COMPLETED', 'FAILED')) AS batch_ids,
+                                 AND s.status IN ('COMPLETED', 'FAILED')),
                    array_agg(s.reply_to) FILTER (WHERE s.reply_to IS NOT NULL
-                                                   AND s.status <> 'PENDING') AS reply_queues,
+                                                   AND s.status <> 'PENDING'),
+                   array_agg(s.process_id) FILTER (WHERE s.reply_to IS NOT NULL
+                                                     AND s.status <> 'PENDING'),
                    array_agg(commandbus.reply_message(s.command_id, s.correlation_id,
                              CASE s.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END,
                              s.result, s.error_type, s.error_code, s.error_message, NULL,
                              s.status <> 'IN_TROUBLESHOOTING_QUEUE'))
-                       FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING') AS replies
-            INTO done FROM settled s;
+                       FILTER (WHERE s.reply_to IS NOT NULL AND s.status <> 'PENDING')
+            INTO ords, deletes, archives, puts_off, put_off_until, batch_ids, reply_queues,
+                 process_ids, replies
+            FROM settled s;
 
-            IF done.ords IS NOT NULL THEN
-                more := commandbus.move_messages(settle.domain || '__commands', done.deletes,
-                                                 done.archives, done.puts_off, done.put_off_until);
+            IF ords IS NOT NULL THEN
+                more := commandbus.move_messages(settle_each.domain || '__commands', deletes,
+                                                 archives, puts_off, put_off_until);
                 IF more IS NOT NULL THEN
                     RAISE SQLSTATE 'CBLCK';
                 END IF;
@@ -257,10 +226,87 @@ BEGIN
         END;
     END LOOP;
 
+    IF statement_timestamp() >= ANY (put_off_until) THEN
+        PERFORM commandbus.wake_sleepers(settle_each.domain || '__commands');
+    END IF;
+    longest_result := (SELECT max(octet_length(r::text)) FROM unnest(results) r);
+END
+$$;
+
+-- all_or_nothing: for a transaction that has done more than settling. An item that cannot be
+-- settled now is then an error, for which everything is brought again.
+-- still_running: true for a timeout, which is settled while its handler runs on. It keeps its place
+-- until it brings its late outcome.
+-- Stages:
+--   1. rows, audit records and messages: of successes by "<queue>.finish", else by settle_each
+--   2. replies are sent
+--   3. places of the fleet limit come back
+--   4. verdicts; those that were not settled are explained (ALREADY, BUSY, STALE)
+CREATE OR REPLACE FUNCTION commandbus.settle(domain text, worker text, command_ids uuid[],
+    lease_nos bigint[], outcomes text[], results jsonb[] DEFAULT NULL,
+    error_codes text[] DEFAULT NULL, error_messages text[] DEFAULT NULL,
+    retry_seconds double precision[] DEFAULT NULL, all_or_nothing boolean DEFAULT false,
+    still_running boolean[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    known      commandbus.domain;
+    queue_name text := settle.domain || '__commands';
+    n          integer := cardinality(command_ids);
+    done       record;
+    back       integer := 0;
+    late       integer;
+    silent     timestamptz[];
+BEGIN
+    IF (worker <> '' AND n = cardinality(lease_nos) AND n = cardinality(outcomes)
+        AND n = coalesce(cardinality(results), n) AND n = coalesce(cardinality(error_codes), n)
+        AND n = coalesce(cardinality(error_messages), n)
+        AND n = coalesce(cardinality(retry_seconds), n)
+        AND n = coalesce(cardinality(still_running), n)
+        AND array_position(command_ids, NULL) IS NULL AND array_position(lease_nos, NULL) IS NULL
+        AND array_position(outcomes, NULL) IS NULL
+        AND outcomes <@ ARRAY['SUCCESS', 'TRANSIENT', 'PERMANENT', 'BUSINESS_RULE', 'INTERRUPTED'])
+       IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA',
+            'settle takes a worker, arrays of equal length and outcomes SUCCESS, TRANSIENT, '
+            'PERMANENT, BUSINESS_RULE or INTERRUPTED', 'Correct the call; nothing was settled.');
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM commandbus.refuse_isolation('settle');
+    END IF;
+    IF true = ANY (still_running) THEN
+        silent := ARRAY(SELECT c.lease_until
+                        FROM unnest(command_ids, lease_nos)
+                            WITH ORDINALITY i(command_id, lease_no, ord)
+                        LEFT JOIN commandbus.command_metadata c ON c.command_id = i.command_id
+                            AND c.domain = settle.domain AND c.lease_no = i.lease_no
+                        ORDER BY i.ord);
+    END IF;
+
+    -- Nearly every call. A queue that somebody dropped, or made again as another user, must not
+    -- stop other domains.
+    IF 'SUCCESS' = ALL (outcomes) AND (true = ANY (still_running)) IS NOT TRUE
+       AND has_table_privilege(to_regclass('pgmq.' || quote_ident('q_' || queue_name)), 'DELETE')
+       AND to_regproc('commandbus.' || quote_ident(queue_name || '.finish')) IS NOT NULL THEN
+        done := commandbus.finish_of(queue_name, worker, command_ids, lease_nos, results);
+    ELSE
+        SELECT NULL::integer[] AS ords INTO done;
+    END IF;
+    IF done.ords IS NULL THEN
+        SELECT * INTO done
+        FROM commandbus.settle_each(settle.domain, settle.worker, command_ids, lease_nos, outcomes,
+                                    results, error_codes, error_messages, retry_seconds);
+    END IF;
+
     -- Read only now that the commands are locked: who sets a limit counts what is in progress under
     -- the same locks, so that we either see the limit here or were not counted.
-    known := commandbus.known_domain(settle.domain);
-    IF EXISTS (SELECT FROM unnest(results) r WHERE octet_length(r::text) > known.payload_limit) THEN
+    SELECT * INTO known FROM commandbus.domain d WHERE d.domain = settle.domain;
+    IF NOT FOUND THEN
+        known := commandbus.known_domain(settle.domain);
+    END IF;
+    IF done.longest_result > known.payload_limit THEN
         PERFORM commandbus.refuse('PAYLOAD_TOO_LARGE',
             format('a result has more than %s bytes', known.payload_limit),
             'Keep the result elsewhere and return where; nothing was settled.');
@@ -268,9 +314,6 @@ BEGIN
 
     IF done.reply_queues IS NOT NULL THEN
         PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies);
-    END IF;
-    IF done.puts_off IS NOT NULL AND statement_timestamp() >= ANY (done.put_off_until) THEN
-        PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
     END IF;
     IF known.fleet_limit > 0 AND done.ords IS NOT NULL THEN
         -- Nobody but us touches the place of a command that we hold, unless its time is over: what
