@@ -139,6 +139,7 @@ static const struct {
     { "reveal_messages", "" },
     { "take_turn", "" },
     { "queue_sample", "" },
+    { "put_replies", "" },
     { "read_replies", "" },
     { "reclaims_from", "" },
     { "refuse", "" },

@@ -7,8 +7,8 @@
 #include "clock.h"
 #include "engine.h"
 
-/* However much is due, replies of other instances, who may notify nobody, are looked for so
- * often. */
+/* However much is due, replies that could not be put into the inbox of their process, and of which
+ * nobody may have been notified, are looked for so often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
@@ -84,7 +84,7 @@ void claimer_hint_queue(claimer *c, const char *queue)
         const sleeper *s = &c->lanes[i]->claiming.sleep;
         for (size_t k = c->lanes[i]->first_reply; k < s->n_queues; k++) {
             if (strcmp(s->queues[k], queue) == 0)
-                claimer_hint_reply(c->lanes[i]);
+                claimer_hint(c->lanes[i]);
         }
     }
 }

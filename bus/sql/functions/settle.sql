@@ -203,8 +203,8 @@ BEGIN
                     updated_at = statement_timestamp()
                 FROM held h WHERE c.ctid = h.place
                 RETURNING h.ord, h.status, h.again_at, c.command_id, c.lease_no, c.attempts,
-                          c.msg_id, c.correlation_id, c.reply_to, c.batch_id, c.result,
-                          c.error_type, c.error_code, c.error_message
+                          c.msg_id, c.correlation_id, c.process_id, c.reply_to, c.batch_id,
+                          c.result, c.error_type, c.error_code, c.error_message
             ), audited AS (
                 INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type,
                                               worker, details)
@@ -237,6 +237,8 @@ BEGIN
                                  AND s.status IN ('COMPLETED', 'FAILED')) AS batch_ids,
                    array_agg(s.reply_to) FILTER (WHERE s.reply_to IS NOT NULL
                                                    AND s.status <> 'PENDING') AS reply_queues,
+                   array_agg(s.process_id) FILTER (WHERE s.reply_to IS NOT NULL
+                                                     AND s.status <> 'PENDING') AS process_ids,
                    array_agg(commandbus.reply_message(s.command_id, s.correlation_id,
                              CASE s.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'FAILED' END,
                              s.result, s.error_type, s.error_code, s.error_message, NULL,
@@ -267,7 +269,8 @@ BEGIN
     END IF;
 
     IF done.reply_queues IS NOT NULL THEN
-        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies);
+        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies,
+                                        done.process_ids, settle.worker);
     END IF;
     IF done.puts_off IS NOT NULL AND statement_timestamp() >= ANY (done.put_off_until) THEN
         PERFORM commandbus.wake_sleepers(settle.domain || '__commands');
