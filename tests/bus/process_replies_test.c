@@ -26,10 +26,12 @@ static void answer_all(int n)
         cb_uuid id = process_put(waiting);
         process_put_command(&id);
     }
+    bus_hold_processes();
     test_exec(bus.conn, "WITH claimed AS MATERIALIZED (SELECT command_id, lease_no FROM "
                         "commandbus.receive('fx', 'w', 1000)) SELECT commandbus.settle('fx', 'w', "
                         "array_agg(command_id), array_agg(lease_no), array_agg('SUCCESS'::text)) "
                         "FROM claimed");
+    bus_let_processes_go();
 }
 
 typedef struct {

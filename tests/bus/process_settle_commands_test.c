@@ -197,10 +197,11 @@ Test(process_commands, that_nobody_received_are_taken_back)
                  command.text);
     expect_value(
         bus.conn, "t",
-        "SELECT message = jsonb_build_object('command_id', $1::text, 'correlation_id', $2::text, "
-        "'outcome', 'CANCELED', 'reason', 'deadline', 'final', true) "
-        "FROM pgmq.q_payments__replies",
+        "SELECT payload = jsonb_build_object('command_id', $1::text, 'correlation_id', $2::text, "
+        "'outcome', 'CANCELED', 'reason', 'deadline', 'final', true, 'domain', 'fx') "
+        "FROM commandbus.process_inbox",
         command.text, id.text);
+    expect_process("1 t", id, "inbox_seq, wake_at <= commandbus.now()");
 }
 
 static void expect_left_alone(const cb_uuid *command, const char *status)
@@ -208,8 +209,9 @@ static void expect_left_alone(const cb_uuid *command, const char *status)
     expect_command(status, *command, "status");
     expect_number(bus.conn, 0, "SELECT count(*) FROM pgmq.a_fx__commands");
     expect_number(bus.conn, 0,
-                  "SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> 'outcome' = "
-                  "'CANCELED'");
+                  "SELECT (SELECT count(*) FROM pgmq.q_payments__replies "
+                  "WHERE message ->> 'outcome' = 'CANCELED') + (SELECT count(*) "
+                  "FROM commandbus.process_inbox WHERE name = 'CANCELED')");
 }
 
 /* DESIGN 4: what was received has its own outcome, also when it came back to the queue since */

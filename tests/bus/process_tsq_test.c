@@ -166,8 +166,8 @@ Test(process_tsq, cancel_and_complete_cancel_the_command_that_it_waits_for)
 
         expect_command("CANCELED", command, "status");
         expect_number(bus.conn, 1,
-                      "SELECT count(*) FROM pgmq.q_payments__replies WHERE message ->> "
-                      "'command_id' = $1 AND message @> '{\"outcome\": \"CANCELED\"}'",
+                      "SELECT count(*) FROM commandbus.process_inbox WHERE kind = 'REPLY' "
+                      "AND payload ->> 'command_id' = $1 AND name = 'CANCELED'",
                       command.text);
     }
 }

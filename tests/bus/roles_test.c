@@ -147,6 +147,7 @@ static const struct {
     { "take_of", "" },
     { "take_turn", "" },
     { "queue_sample", "" },
+    { "put_replies", "" },
     { "read_replies", "" },
     { "reclaims_from", "" },
     { "refuse", "" },

@@ -220,7 +220,7 @@ Test(catch_command, a_reply_that_was_lost_is_asked_for)
     stage s = tale_open(&type);
     cb_uuid id = at_first(&s, true);
 
-    stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
+    BUS_UNHEARD(stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE"));
     test_exec(bus.conn, "DELETE FROM pgmq.q_payments__replies");
     stage_wait(&s, 601);
     stage_go(&s);
@@ -235,7 +235,7 @@ Test(catch_command, the_end_that_it_asked_for_is_found_again_when_its_reply_was_
 
     stage_serve(&s, "fx", CB_PERMANENT, NULL, "NO_RATE");
     cr_expect(stage_step(&s));
-    test_exec(bus.conn, "DELETE FROM pgmq.q_payments__replies");
+    test_exec(bus.conn, "DELETE FROM commandbus.process_inbox");
     stage_wait(&s, 601);
     stage_go(&s);
     stage_wait(&s, 61);

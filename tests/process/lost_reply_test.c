@@ -1,4 +1,5 @@
-/* Replies that are gone: the process takes the outcome from the command's row. BUS.13, STP.27. */
+/* Replies that are gone: the process takes the outcome from the command's row. BUS.13, STP.27.
+ * Only those can be lost that went to the queue, because somebody had the process locked. */
 #include "tour.h"
 
 /* Somebody empties the reply queue. */
@@ -26,7 +27,7 @@ Test(lost_reply, is_taken_from_the_command_when_the_wait_is_over)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
     empty_replies("1");
 
     stage_wait(&s, 599);
@@ -51,7 +52,7 @@ Test(lost_reply, is_taken_from_the_command_at_a_retry)
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    BUS_UNHEARD(expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late)));
     empty_replies("1");
 
     tour_retry(id);
@@ -65,7 +66,7 @@ Test(lost_reply, is_put_back_once_by_whoever_looks_for_it) /* DESIGN 8.6 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
     expect_restored(&s, "0"); /* on its way */
     empty_replies("1");
 
@@ -88,7 +89,7 @@ Test(lost_reply, that_is_on_its_way_is_found_without_reading_the_queue)
 {
     stage s = tour_open(&tour_type);
     tour_at_risk(&s, "{}");
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
     test_exec(bus.conn, "SELECT pgmq.send('payments__replies', jsonb_build_object('command_id', "
                         "gen_random_uuid())) FROM generate_series(1, 300)");
 
@@ -110,7 +111,7 @@ Test(lost_reply, that_turns_up_after_all_changes_nothing)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
     test_exec(bus.conn, "CREATE TABLE kept AS SELECT message FROM pgmq.q_payments__replies");
     empty_replies("1");
     expect_restored(&s, "1");
@@ -133,10 +134,12 @@ static char *story_of_refusal(bool lost)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
 
-    stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT");
     if (lost) {
+        BUS_UNHEARD(stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT"));
         empty_replies("1");
         expect_restored(&s, "1");
+    } else {
+        stage_serve(&s, "risk", CB_BUSINESS_RULE, NULL, "LIMIT");
     }
     stage_go(&s);
     char *story = test_value(bus.conn,
@@ -165,7 +168,7 @@ Test(lost_reply, that_was_not_final_parks_the_process) /* RL.3 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
+    BUS_UNHEARD(stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN"));
     empty_replies("1");
 
     expect_restored(&s, "1");
@@ -180,7 +183,7 @@ Test(lost_reply, that_was_not_final_parks_it_when_the_wait_is_over) /* RL.3 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN");
+    BUS_UNHEARD(stage_serve(&s, "risk", CB_PERMANENT, NULL, "BROKEN"));
     empty_replies("1");
 
     stage_wait(&s, 601);
@@ -199,7 +202,7 @@ static cb_uuid decided_in_vain(stage *s, const char *decision)
     stage_serve(s, "risk", CB_PERMANENT, NULL, "BROKEN");
     stage_go(s);
     expect_status(s, IN_TSQ, id);
-    free(test_value(bus.conn, decision, NULL));
+    BUS_UNHEARD(free(test_value(bus.conn, decision, NULL)));
     empty_replies("1");
     return id;
 }
@@ -239,7 +242,7 @@ Test(lost_reply, of_a_compensation_is_found_though_it_has_no_timer) /* STP.8 */
     tour_book(&s, "fx");
     stage_go(&s);
     expect_status(&s, "COMPENSATING DECLINED", id);
-    stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL);
+    BUS_UNHEARD(stage_serve(&s, "risk", CB_SUCCESS, "{}", NULL));
     empty_replies("1");
 
     expect_restored(&s, "1");
@@ -260,7 +263,7 @@ Test(lost_reply, is_found_when_the_process_is_canceled)
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    BUS_UNHEARD(expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late)));
     empty_replies("1");
 
     tour_cancel(id, true);
@@ -286,7 +289,7 @@ Test(lost_reply, is_asked_for_on_the_way_back)
     cb_settlement late = test_outcome(cb_claim_at(claim, 0), CB_SUCCESS);
     late.domain = "risk";
     late.result = "{\"id\":7}";
-    expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late));
+    BUS_UNHEARD(expect_verdict(CB_SETTLED, test_settle_one(bus.db, "handlers", late)));
     empty_replies("1");
 
     stage_wait(&s, 121);
@@ -302,7 +305,7 @@ Test(lost_reply, whose_queue_is_gone_is_put_back_too)
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
     free(test_value(bus.conn, "SELECT pgmq.drop_queue('payments__replies')", NULL));
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
 
     expect_restored(&s, "1");
     stage_go(&s);
@@ -316,7 +319,7 @@ Test(lost_reply, that_somebody_hid_is_revealed)
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    tour_book(&s, "risk");
+    BUS_UNHEARD(tour_book(&s, "risk"));
     test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = now() + interval '1 hour'");
     expect_restored(&s, "0");
     test_exec(bus.conn, "UPDATE pgmq.q_payments__replies SET vt = 'infinity'");
@@ -331,11 +334,27 @@ Test(lost_reply, that_somebody_hid_is_revealed)
     stage_close(&s);
 }
 
+/* DESIGN 8.7: whoever can be told directly needs no queue. */
+Test(lost_reply, is_none_when_the_queue_is_gone_and_nobody_has_the_process_locked)
+{
+    stage s = tour_open(&tour_type);
+    cb_uuid id = tour_at_risk(&s, "{}");
+    free(test_value(bus.conn, "SELECT pgmq.drop_queue('payments__replies')", NULL));
+    tour_book(&s, "risk");
+
+    expect_restored(&s, "0");
+    stage_go(&s);
+
+    expect_booked(&s, id);
+    stage_close(&s);
+}
+
 Test(lost_reply, is_named_by_doctor) /* PM.6 */
 {
     stage s = tour_open(&tour_type);
     cb_uuid id = tour_at_risk(&s, "{}");
-    cb_uuid command = tour_book(&s, "risk");
+    cb_uuid command;
+    BUS_UNHEARD(command = tour_book(&s, "risk"));
     OWNED(cb_rows) rows = NULL;
     cb_error e = { 0 };
     const char *detail = "";

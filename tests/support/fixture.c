@@ -34,8 +34,21 @@ void bus_close(void)
 {
     cb_db_free(bus.db);
     PQfinish(bus.conn);
+    PQfinish(bus.holder);
     test_database_drop(bus.conninfo);
     bus = (bus_fixture){ 0 };
+}
+
+void bus_hold_processes(void)
+{
+    if (!bus.holder)
+        bus.holder = test_pq_open(bus.conninfo);
+    test_exec(bus.holder, "BEGIN; SELECT FROM commandbus.process FOR UPDATE");
+}
+
+void bus_let_processes_go(void)
+{
+    test_exec(bus.holder, "COMMIT");
 }
 
 static void add_table(FILE *out, const char *table)

@@ -12,6 +12,7 @@ typedef struct {
     char *conninfo;
     PGconn *conn; /* for SQL */
     cb_db *db;    /* for the library */
+    PGconn *holder;
 } bus_fixture;
 
 extern bus_fixture bus;
@@ -25,6 +26,17 @@ void bus_open(void);
 /* A database in which nobody has migrated. */
 void bus_open_empty(void);
 void bus_close(void);
+
+/* Somebody has all processes locked between these two. Replies to them go to their queues
+ * meanwhile, as in BUS_UNHEARD(stage_serve(…)). */
+void bus_hold_processes(void);
+void bus_let_processes_go(void);
+#define BUS_UNHEARD(statement)  \
+    do {                        \
+        bus_hold_processes();   \
+        statement;              \
+        bus_let_processes_go(); \
+    } while (0)
 
 /* Each table of the bus and of PGMQ with its number of rows and a checksum, as text to compare. The
  * caller frees it. */

@@ -47,15 +47,32 @@ Test(process_roles, one_instance_can_do_it_all)
     expect_value(bus.conn, "0", "SELECT count(*) FROM pgmq.q_fx__replies");
 }
 
-/* CONTRACT, features.*: one for each. */
+/* DESIGN 4: who settles the command tells the process. */
+Test(process_roles, a_reply_needs_nobody_who_delivers_it)
+{
+    embed_start(HANDLERS({ "Book", book_hotel }), .worker.no_processes = true,
+                .worker.no_replies = true);
+    embed_start(PROCESSES(&Stay), ROUTES, .worker.no_commands = true, .worker.no_replies = true,
+                .domain.poll_interval_seconds = 3600);
+
+    cb_uuid id = trip_start("Stay");
+
+    await_process("COMPLETED", id);
+}
+
+/* CONTRACT, features.*: one for each. Replies are something to do while somebody has the process
+ * locked. */
 Test(process_roles, commands_processes_and_replies_may_be_three_instances)
 {
-    cb_worker *commands = embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
-                                      .worker.no_processes = true, .worker.no_replies = true);
     cb_worker *processes = embed_start(PROCESSES(&Stay), ROUTES, .worker.no_commands = true,
                                        .worker.no_replies = true);
     cb_uuid id = trip_start("Stay");
+    await_process("WAITING_FOR_ASYNC", id);
+    bus_hold_processes();
+    cb_worker *commands = embed_start(HANDLERS({ "Book", book_hotel }), PROCESSES(&Stay), ROUTES,
+                                      .worker.no_processes = true, .worker.no_replies = true);
     await_value("1", "SELECT count(*) FROM pgmq.q_fx__replies");
+    bus_let_processes_go();
     expect_process("WAITING_FOR_ASYNC bookHotel", id, "status, current_wait");
 
     embed_start(PROCESSES(&Stay), .worker.no_commands = true, .worker.no_processes = true);
@@ -83,9 +100,11 @@ Test(process_roles, a_reply_comes_through_after_the_reply_queue_has_changed) /* 
     await_process("WAITING_FOR_ASYNC", id);
     embed_free(before);
 
+    bus_hold_processes();
     embed_start(HANDLERS({ "Book", book_hotel }), .worker.no_processes = true,
                 .worker.no_replies = true);
     await_value("1", "SELECT count(*) FROM pgmq.q_first_replies");
+    bus_let_processes_go();
     embed_start(PROCESSES(&moved), ROUTES, .worker.no_commands = true);
 
     await_process("COMPLETED", id);

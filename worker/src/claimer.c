@@ -7,8 +7,8 @@
 #include "clock.h"
 #include "engine.h"
 
-/* However much is due, replies of other instances, who may notify nobody, are looked for so
- * often. */
+/* However much is due, replies that could not be put into the inbox of their process, and of which
+ * nobody may have been notified, are looked for so often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
@@ -84,7 +84,7 @@ void claimer_hint_queue(claimer *c, const char *queue)
         const sleeper *s = &c->lanes[i]->claiming.sleep;
         for (size_t k = c->lanes[i]->first_reply; k < s->n_queues; k++) {
             if (strcmp(s->queues[k], queue) == 0)
-                claimer_hint_reply(c->lanes[i]);
+                claimer_hint(c->lanes[i]);
         }
     }
 }
@@ -120,10 +120,23 @@ void claimer_sweep(claimer *c)
 
 /* ---- whose turn it is ---- */
 
-/* To be looked at even when nothing is free: replies are to be delivered. */
 static bool lane_takes_replies(const lane *l)
 {
     return l->first_reply < l->claiming.sleep.n_queues;
+}
+
+/* When nothing is free, only replies in queues are to be looked for; when at the latest. Whoever
+ * frees a place wakes us; the memory of a claim that a renewal held on to does not. */
+static int64_t lane_look_for_replies_at(const lane *l, int64_t now)
+{
+    const claim_state *state = &l->claiming;
+    int64_t at = state->replies_at + longest_without_replies_ns;
+
+    if (!lane_takes_replies(l))
+        return now + seconds_to_ns(1);
+    if (state->replied)
+        return now;
+    return at > state->sleep.poll_at ? at : state->sleep.poll_at;
 }
 
 /* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
@@ -131,23 +144,16 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
 {
     claim_state *state = &l->claiming;
     bool free = l->ops->free_places(l) > 0;
-    int64_t next = state->sleep.poll_at;
-
-    if (!free && !lane_takes_replies(l)) {
-        /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does
-         * not. */
-        if (now + seconds_to_ns(1) < *at)
-            *at = now + seconds_to_ns(1);
-        return false;
-    }
+    int64_t next = free ? state->sleep.poll_at : lane_look_for_replies_at(l, now);
     int64_t refused_until = trouble_until(&state->refused);
+
     if (refused_until > 0) { /* whoever hints: it would only be refused again */
         *at = refused_until < *at ? refused_until : *at;
         return false;
     }
-    if (state->look_by && state->look_by < next)
+    if (free && state->look_by && state->look_by < next)
         next = state->look_by;
-    if (state->hinted || (state->sleep.hot && free) || now >= next)
+    if ((free && (state->hinted || state->sleep.hot)) || now >= next)
         return true;
     if (next < *at)
         *at = next;
@@ -162,8 +168,7 @@ static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
         claim_state *state = &l->claiming;
         if (!lane_is_due(l, now, until))
             continue;
-        state->replies = state->replied || now >= state->sleep.poll_at ||
-                         now - state->replies_at > longest_without_replies_ns;
+        state->replies = state->replied || now >= state->replies_at + longest_without_replies_ns;
         if (state->replies)
             state->replies_at = now;
         state->hinted = state->replied = false;

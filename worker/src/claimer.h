@@ -57,9 +57,10 @@ void claimer_reset(claimer *c);
 
 /* Something may be there for that lane. */
 void claimer_hint(struct lane *l);
-/* A reply may be there for its processes; or is, in a queue of that name, for those of some
- * lane. */
+/* A reply may be in a queue of its processes. */
 void claimer_hint_reply(struct lane *l);
+/* A command has ended that replies there: a process of some lane has it in its inbox, nearly
+ * always. */
 void claimer_hint_queue(claimer *c, const char *queue);
 /* Something may be due there so soon. */
 void claimer_look_within(struct lane *l, double seconds);

@@ -175,7 +175,7 @@ const family process_families[] = {
       total, PROCESS_RELEASED },
     { "process_timer_lag_seconds", "histogram", "From a process being due to its claim.",
       domain_histogram, offsetof(metrics_part, timer_lag) },
-    { "replies_delivered_total", "counter", "Replies brought to their process.", total,
+    { "replies_delivered_total", "counter", "Replies brought to their process from its reply queue.", total,
       REPLIES_DELIVERED },
     { "replies_late_total", "counter", "Replies to processes that had ended.", total,
       REPLIES_LATE },

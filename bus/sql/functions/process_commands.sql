@@ -94,7 +94,8 @@ BEGIN
             FROM unnest(held.ids, held.msg_ids, held.reasons) h(command_id, msg_id, reason)
             WHERE c.command_id = h.command_id AND c.domain = name
               AND h.msg_id <> ALL (coalesce(locked, '{}'))
-            RETURNING c.command_id, c.correlation_id, c.reply_to, c.lease_no, c.attempts, h.reason
+            RETURNING c.command_id, c.correlation_id, c.process_id, c.reply_to, c.lease_no,
+                      c.attempts, h.reason
         ), audited AS (
             INSERT INTO commandbus.audit (command_id, lease_no, attempt, domain, event_type, worker,
                                           details)
@@ -102,12 +103,13 @@ BEGIN
                    cancel_unreceived.worker, jsonb_build_object('reason', c.reason)
             FROM canceled c
         )
-        SELECT array_agg(c.reply_to) AS queues,
+        SELECT array_agg(c.reply_to) AS queues, array_agg(c.process_id) AS process_ids,
                array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL,
                                                   NULL, NULL, NULL, c.reason, true)) AS messages
         INTO held FROM canceled c WHERE c.reply_to IS NOT NULL;
         IF held.queues IS NOT NULL THEN
-            PERFORM commandbus.send_replies(name, held.queues, held.messages);
+            PERFORM commandbus.send_replies(name, held.queues, held.messages, held.process_ids,
+                                            cancel_unreceived.worker);
         END IF;
     END LOOP;
 END
@@ -152,13 +154,14 @@ BEGIN
                                                         'error_code', c.error_code, 'failed', true))
             FROM ended c
         )
-        SELECT c.domain, array_agg(c.reply_to) AS queues,
+        SELECT c.domain, array_agg(c.reply_to) AS queues, array_agg(c.process_id) AS process_ids,
                array_agg(commandbus.reply_message(c.command_id, c.correlation_id, 'CANCELED', NULL,
                                                   c.error_type, c.error_code, c.error_message,
                                                   c.reason, true)) AS messages
         FROM ended c WHERE c.reply_to IS NOT NULL GROUP BY c.domain ORDER BY c.domain
     LOOP
-        PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages);
+        PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages,
+                                        replies.process_ids, end_failed.worker);
     END LOOP;
 END
 $$;

@@ -1,4 +1,85 @@
--- Delivering replies: from a reply queue into the inboxes of the processes that wait for them.
+-- Replies to processes: into their inboxes, by whoever ends a command (send_replies), or from a
+-- reply queue, where those lie that could not be put there at once.
+
+-- Puts replies into the inboxes of live processes and makes them due, or leaves that to who holds
+-- the lease and finds them when it settles. What belongs to nobody (NULL), to a process that has
+-- ended or does not exist, or to one that somebody has locked, is not put: returns the places of
+-- the others in the arrays, NULL for none. Several for one process are numbered in the order of the
+-- arrays. Never waits for a lock.
+--
+-- The caller answers for it that each process has sent the command that the message is about, to
+-- command_domains: that is in the command's row, and nothing in a message proves it.
+-- Stages, in one statement:
+--   1. mail: what there is for each process
+--   2. held: the rows of live ones are locked, in order
+--   3. woken: inbox_seq and wake_at; a row that moved between the snapshot and its lock is left out
+--   4. arrived, told: inbox, and an event for a reply that ends nothing
+CREATE OR REPLACE FUNCTION commandbus.put_replies(worker text, process_ids uuid[],
+    command_domains text[], messages jsonb[])
+RETURNS integer[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := commandbus.now();
+    done   record;
+BEGIN
+    WITH mail AS MATERIALIZED (
+        SELECT m.process_id, count(*) AS n,
+               sum(200 + commandbus.json_bytes(m.message))::bigint AS bytes,
+               array_agg(m.ord ORDER BY m.ord) AS ords,
+               array_agg(m.domain ORDER BY m.ord) AS domains,
+               array_agg(m.message ORDER BY m.ord) AS messages
+        FROM unnest(put_replies.process_ids, put_replies.command_domains, put_replies.messages)
+            WITH ORDINALITY m(process_id, domain, message, ord)
+        WHERE m.process_id IS NOT NULL
+        GROUP BY m.process_id ORDER BY m.process_id
+    ), held AS MATERIALIZED (
+        SELECT m.*, p.place, p.leased
+        FROM mail m CROSS JOIN LATERAL (
+            SELECT p.ctid AS place,
+                   (p.lease_owner IS NOT NULL
+                    AND p.lease_until > statement_timestamp()) IS TRUE AS leased
+            FROM commandbus.process p
+            WHERE p.process_id = m.process_id
+              AND p.status NOT IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED')
+            FOR UPDATE OF p SKIP LOCKED
+        ) p
+    ), woken AS (
+        UPDATE commandbus.process p
+        SET inbox_seq = p.inbox_seq + h.n, content_bytes = p.content_bytes + h.bytes,
+            wake_at = CASE WHEN h.leased THEN p.wake_at ELSE moment END
+        -- By place: by key, a plan made while the table was small read all of it at each call.
+        FROM held h WHERE p.ctid = h.place
+        RETURNING p.process_id, p.domain, p.inbox_seq - h.n AS seq, h.leased, h.ords, h.domains,
+                  h.messages
+    ), arrived AS (
+        INSERT INTO commandbus.process_inbox (process_id, seq, at, kind, name, payload)
+        SELECT w.process_id, w.seq + m.n, clock_timestamp(), 'REPLY', m.message ->> 'outcome',
+               m.message || jsonb_build_object('domain', m.domain)
+        FROM woken w
+        CROSS JOIN LATERAL unnest(w.messages, w.domains) WITH ORDINALITY m(message, domain, n)
+    ), told AS (
+        -- Of a final reply the record tells.
+        INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker,
+                                              details)
+        SELECT moment, w.process_id, (m.message ->> 'command_id')::uuid, 'REPLY_NOT_FINAL',
+               (SELECT h.name FROM commandbus.process_history h
+                WHERE h.process_id = w.process_id
+                  AND h.command_id = (m.message ->> 'command_id')::uuid LIMIT 1),
+               put_replies.worker, m.message - 'correlation_id'
+        FROM woken w CROSS JOIN LATERAL unnest(w.messages) m(message)
+        WHERE m.message -> 'final' = 'false'
+    )
+    SELECT array_agg(o.ord::integer) AS ords,
+           array_agg(DISTINCT w.domain) FILTER (WHERE NOT w.leased) AS domains
+    INTO done FROM woken w CROSS JOIN LATERAL unnest(w.ords) o(ord);
+    IF done.domains IS NOT NULL THEN
+        PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
+    END IF;
+    RETURN done.ords;
+END
+$$;
 
 -- The commands' and processes' ids of messages in the wire format of a reply, NULL for what is
 -- none. Nearly always all of them are: then nothing is asked twice.
@@ -49,10 +130,10 @@ $$;
 -- for a lock.
 -- Stages:
 --   1. messages are taken out of the queue ("<queue>.pop")
---   2. the rows of their processes are locked, in order
---   3. reply: what becomes of each (LIVE, LATE, LOCKED, EARLY, dead)
---   4. inbox, wake_at, events and audit, in one statement
---   5. what could not be delivered is put back or archived; whoever waits for processes is woken
+--   2. asked of the commands: whether the process that each names has sent it
+--   3. replies go into the inboxes (put_replies); nearly always that was all
+--   4. rest: what becomes of each of the others (LATE, LOCKED, EARLY, DEAD), with events and audit
+--   5. those are put back or archived
 CREATE OR REPLACE FUNCTION commandbus.deliver_replies(reply_queue text, worker text,
     quantity integer DEFAULT 100, grace_seconds double precision DEFAULT 60, OUT delivered bigint,
     OUT late bigint, OUT dead_lettered bigint, OUT taken bigint, OUT locked bigint)
@@ -62,9 +143,12 @@ SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     queue        commandbus.reply_queue;
-    moment       timestamptz := commandbus.now();
     got          record; -- the messages, column by column
     ids          record; -- whose they are
+    asked        record; -- where the commands went, and whose they are
+    put          integer[];
+    fates        text[];
+    i            integer;
     held         uuid[];
     done         record;
 BEGIN
@@ -104,112 +188,101 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO ids FROM commandbus.read_replies(got.messages);
+    -- Of the command that this process sent, and no other: only settle_processes writes process_id,
+    -- in the transaction that writes the record. Which record it is, the engine finds: by the id,
+    -- which is derived from process, step and send number, and by the domain.
+    SELECT array_agg(c.domain ORDER BY m.ord) AS domains,
+           array_agg(c.process_id ORDER BY m.ord) AS process_ids
+    INTO asked
+    FROM unnest(ids.command_ids, ids.process_ids) WITH ORDINALITY m(command_id, process_id, ord)
+    LEFT JOIN LATERAL (
+        SELECT c.domain, c.process_id FROM commandbus.command_metadata c
+        WHERE c.command_id = m.command_id AND c.process_id = m.process_id
+          AND c.reply_to = deliver_replies.reply_queue
+        LIMIT 1
+    ) c ON true;
+    put := commandbus.put_replies(deliver_replies.worker, asked.process_ids, asked.domains,
+                                  got.messages);
+    delivered := coalesce(cardinality(put), 0);
+    IF delivered = taken THEN
+        RETURN;
+    END IF;
+
+    fates := array_fill(NULL::text, ARRAY[taken::integer]);
+    FOREACH i IN ARRAY coalesce(put, '{}') LOOP
+        fates[i] := 'LIVE';
+    END LOOP;
     SELECT array_agg(p.process_id) INTO held
-    FROM (SELECT DISTINCT id FROM unnest(ids.process_ids) id WHERE id IS NOT NULL ORDER BY id) r
+    FROM (SELECT DISTINCT m.id FROM unnest(ids.process_ids, fates) m(id, fate)
+          WHERE m.id IS NOT NULL AND m.fate IS NULL ORDER BY m.id) r
     CROSS JOIN LATERAL (
         SELECT p.process_id FROM commandbus.process p WHERE p.process_id = r.id
         FOR UPDATE OF p SKIP LOCKED
     ) p;
-
     -- In a statement that began after the locks: it sees what whoever had them before has written.
-    WITH reply AS MATERIALIZED (
-        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id, p.place, p.domain,
-               p.inbox_seq, c.domain AS sent_to,
-               (p.lease_owner IS NOT NULL
-                AND p.lease_until > statement_timestamp()) IS TRUE AS leased,
+    WITH rest AS MATERIALIZED (
+        SELECT m.ord, m.msg_id, m.message, m.command_id, m.process_id,
                CASE WHEN m.process_id IS NULL THEN 'the message is not a reply'
                     WHEN p.status IS NULL THEN 'there is no such process'
-                    WHEN c.command_id IS NULL THEN 'the process has no such command' END AS problem,
-               CASE WHEN m.process_id IS NULL THEN 'DEAD'
-                    WHEN p.status IS NULL OR c.command_id IS NULL THEN
+                    WHEN m.sent_to IS NULL THEN 'the process has no such command' END AS problem,
+               CASE WHEN m.fate IS NOT NULL THEN m.fate
+                    WHEN m.process_id IS NULL THEN 'DEAD'
+                    WHEN p.status IS NULL OR m.sent_to IS NULL THEN
                         CASE WHEN isfinite(m.enqueued_at)
                                   AND m.enqueued_at > statement_timestamp()
                                                       - make_interval(secs => grace_seconds)
                              THEN 'EARLY' ELSE 'DEAD' END
-                    WHEN (m.process_id = ANY (held)) IS NOT TRUE THEN 'LOCKED'
-                    WHEN p.status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED') THEN 'LATE'
-                    ELSE 'LIVE' END AS fate
-        FROM unnest(got.msg_ids, got.enqueued_at, got.messages, ids.command_ids, ids.process_ids)
-            WITH ORDINALITY m(msg_id, enqueued_at, message, command_id, process_id, ord)
+                    WHEN m.process_id = ANY (held)
+                         AND p.status IN ('COMPLETED', 'CANCELED', 'COMPENSATED', 'FAILED')
+                    THEN 'LATE'
+                    ELSE 'LOCKED' END AS fate -- or it was so a moment ago
+        FROM unnest(got.msg_ids, got.enqueued_at, got.messages, ids.command_ids, ids.process_ids,
+                    asked.domains, fates)
+            WITH ORDINALITY m(msg_id, enqueued_at, message, command_id, process_id, sent_to, fate,
+                              ord)
         LEFT JOIN LATERAL (
-            SELECT p.ctid AS place, p.domain, p.status, p.inbox_seq, p.lease_owner, p.lease_until
-            FROM commandbus.process p
-            WHERE p.process_id = m.process_id LIMIT 1
+            SELECT p.status FROM commandbus.process p
+            WHERE p.process_id = m.process_id AND m.fate IS NULL LIMIT 1
         ) p ON true
-        LEFT JOIN LATERAL (
-            -- Of the command that this process sent, and no other: only settle_processes writes
-            -- process_id, in the transaction that writes the record. Which record it is, the engine
-            -- finds: by the id, which is derived from process, step and send number, and by the
-            -- domain.
-            SELECT c.command_id, c.domain FROM commandbus.command_metadata c
-            WHERE c.command_id = m.command_id AND c.process_id = m.process_id
-              AND c.reply_to = deliver_replies.reply_queue
-            LIMIT 1
-        ) c ON true
-    ), arrived AS (
-        INSERT INTO commandbus.process_inbox (process_id, seq, at, kind, name, payload)
-        SELECT r.process_id,
-               r.inbox_seq + row_number() OVER (PARTITION BY r.process_id ORDER BY r.msg_id),
-               clock_timestamp(), 'REPLY', r.message ->> 'outcome',
-               r.message || jsonb_build_object('domain', r.sent_to)
-        FROM reply r WHERE r.fate = 'LIVE'
-    ), woken AS (
-        UPDATE commandbus.process p
-        SET inbox_seq = p.inbox_seq + r.n, content_bytes = p.content_bytes + r.bytes,
-            wake_at = CASE WHEN r.leased THEN p.wake_at ELSE moment END
-        FROM (SELECT r.place, r.leased, count(*) AS n,
-                     sum(200 + commandbus.json_bytes(r.message)) AS bytes
-              FROM reply r WHERE r.fate = 'LIVE' GROUP BY 1, 2) r
-        -- By place: by key, a plan made while the table was small read all of it at each call.
-        WHERE p.ctid = r.place
     ), told AS (
-        -- Of a final reply that is in time the record tells.
         INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker,
                                               details)
-        SELECT moment, r.process_id, r.command_id,
-               CASE r.fate WHEN 'LATE' THEN 'LATE_REPLY' ELSE 'REPLY_NOT_FINAL' END,
+        SELECT commandbus.now(), r.process_id, r.command_id, 'LATE_REPLY',
                (SELECT h.name FROM commandbus.process_history h
                 WHERE h.process_id = r.process_id AND h.command_id = r.command_id LIMIT 1),
                deliver_replies.worker, r.message - 'correlation_id'
-        FROM reply r WHERE r.fate = 'LATE' OR (r.fate = 'LIVE' AND r.message -> 'final' = 'false')
-        ORDER BY r.ord
+        FROM rest r WHERE r.fate = 'LATE' ORDER BY r.ord
     ), audited AS (
         INSERT INTO commandbus.audit (command_id, domain, event_type, worker, details)
         SELECT r.command_id, queue.domain, 'REPLY_DEAD_LETTERED', deliver_replies.worker,
                jsonb_build_object('queue', deliver_replies.reply_queue, 'msg_id', r.msg_id,
                                   'reason', r.problem)
-        FROM reply r WHERE r.fate = 'DEAD'
+        FROM rest r WHERE r.fate = 'DEAD'
     )
-    SELECT count(*) FILTER (WHERE r.fate = 'LIVE') AS live,
-           count(*) FILTER (WHERE r.fate = 'LATE') AS late,
+    SELECT count(*) FILTER (WHERE r.fate = 'LATE') AS late,
            count(*) FILTER (WHERE r.fate = 'DEAD') AS dead,
            count(*) FILTER (WHERE r.fate = 'LOCKED') AS locked,
-           array_agg(DISTINCT r.domain) FILTER (WHERE r.fate = 'LIVE' AND NOT r.leased) AS domains,
            array_agg(r.fate ORDER BY r.ord) AS fates,
            array_agg(r.msg_id) FILTER (WHERE r.fate IN ('LATE', 'DEAD')) AS archives
-    INTO done FROM reply r;
-    delivered := done.live; late := done.late; dead_lettered := done.dead; locked := done.locked;
+    INTO done FROM rest r;
+    late := done.late; dead_lettered := done.dead; locked := done.locked;
 
-    IF delivered < taken THEN
-        -- As they were; what came too early again in a second.
-        EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, '
-                       'message, headers) '
-                       'OVERRIDING SYSTEM VALUE SELECT m.msg_id, '
-                       '    least(m.read_ct, 2147483646) + 1, m.enqueued_at, '
-                       'statement_timestamp(), '
-                       '    CASE m.fate WHEN ''EARLY'' '
-                       'THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
-                       '    m.message, m.headers '
-                       'FROM unnest($1, $2, $3, $4, $5, $6, $7) '
-                       'm(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
-                       'WHERE m.fate <> ''LIVE''', 'q_' || deliver_replies.reply_queue)
-        USING got.msg_ids, got.read_cts, got.enqueued_at, got.vts, got.messages, got.headers,
-              done.fates;
-        IF done.archives IS NOT NULL THEN
-            PERFORM commandbus.archive_messages(deliver_replies.reply_queue, done.archives);
-        END IF;
+    -- As they were; what came too early again in a second.
+    EXECUTE format('INSERT INTO pgmq.%I (msg_id, read_ct, enqueued_at, last_read_at, vt, '
+                   'message, headers) '
+                   'OVERRIDING SYSTEM VALUE SELECT m.msg_id, '
+                   '    least(m.read_ct, 2147483646) + 1, m.enqueued_at, statement_timestamp(), '
+                   '    CASE m.fate WHEN ''EARLY'' '
+                   'THEN statement_timestamp() + interval ''1 second'' ELSE m.vt END, '
+                   '    m.message, m.headers '
+                   'FROM unnest($1, $2, $3, $4, $5, $6, $7) '
+                   'm(msg_id, read_ct, enqueued_at, vt, message, headers, fate) '
+                   'WHERE m.fate <> ''LIVE''', 'q_' || deliver_replies.reply_queue)
+    USING got.msg_ids, got.read_cts, got.enqueued_at, got.vts, got.messages, got.headers,
+          done.fates;
+    IF done.archives IS NOT NULL THEN
+        PERFORM commandbus.archive_messages(deliver_replies.reply_queue, done.archives);
     END IF;
-    PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
 END
 $$;
 

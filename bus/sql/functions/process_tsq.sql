@@ -62,24 +62,28 @@ BEGIN
 END
 $$;
 
--- The request, its record, and the wake-up: nobody runs it now.
+-- The request, its record, and the wake-up: nobody runs it now. Numbered by the row as it is, not
+-- by what was held: the end of its command may have brought a reply since.
 CREATE OR REPLACE FUNCTION commandbus.request_decision(held commandbus.process, name text,
     event text, operator text, reason text, details jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    new_seq integer;
 BEGIN
+    UPDATE commandbus.process p
+    SET inbox_seq = p.inbox_seq + 1,
+        content_bytes = p.content_bytes + 500 + commandbus.json_bytes(details),
+        updated_at = commandbus.now(), wake_at = commandbus.now()
+    WHERE p.process_id = held.process_id
+    RETURNING p.inbox_seq INTO new_seq;
     INSERT INTO commandbus.process_inbox (process_id, seq, kind, name, payload)
-    VALUES (held.process_id, held.inbox_seq + 1, 'OPERATOR', request_decision.name,
+    VALUES (held.process_id, new_seq, 'OPERATOR', request_decision.name,
             jsonb_build_object('operator', request_decision.operator, 'reason', reason,
                                'error_code', held.error_code) || details);
     INSERT INTO commandbus.process_event (process_id, event, step_name, operator, db_user, details)
     VALUES (held.process_id, request_decision.event, held.current_step, request_decision.operator,
             session_user,
             jsonb_build_object('reason', reason, 'error_code', held.error_code) || details);
-    UPDATE commandbus.process p
-    SET inbox_seq = held.inbox_seq + 1,
-        content_bytes = p.content_bytes + 500 + commandbus.json_bytes(details),
-        updated_at = commandbus.now(), wake_at = commandbus.now()
-    WHERE p.process_id = held.process_id;
     -- The decision is about what the command has come to, also when its reply was lost.
     PERFORM commandbus.restore_replies(ARRAY[held.process_id]);
     PERFORM commandbus.wake_sleepers(held.domain || '__processes');

@@ -36,7 +36,7 @@ DECLARE
 BEGIN
     FOREACH one IN ARRAY left_over LOOP
         SELECT c.command_id, c.correlation_id, c.status, c.attempts, c.lease_no, c.lease_until,
-               c.lease_owner, c.timeout_seconds, c.reply_to,
+               c.lease_owner, c.timeout_seconds, c.process_id, c.reply_to,
                coalesce(c.max_attempts, default_max_attempts) AS max_attempts
         INTO found_row
         FROM commandbus.command_metadata c
@@ -100,7 +100,8 @@ BEGIN
                         ARRAY[commandbus.reply_message(found_row.command_id,
                               found_row.correlation_id, 'FAILED', NULL, 'TRANSIENT',
                               'LEASE_EXHAUSTED', 'its last run ended without an outcome: the '
-                              'worker died or lost its lease', NULL, false)]);
+                              'worker died or lost its lease', NULL, false)],
+                        ARRAY[found_row.process_id], sort_out_messages.worker);
                 END IF;
                 RETURN QUERY SELECT 'LEASE_EXHAUSTED', found_row.command_id, one;
                 CONTINUE;

@@ -32,20 +32,43 @@ BEGIN
 END
 $$;
 
--- Each message to its queue. A reply that has nowhere to go is recorded, and spoils nothing.
+-- Each reply to where its sender reads it. That of a process's command goes straight into the
+-- process's inbox; where that cannot be done at once (somebody has the process locked, or it has
+-- ended) it goes to the queue like all others, and deliver_replies finds out what becomes of it. A
+-- reply that has nowhere to go is recorded, and spoils nothing.
+-- process_ids: which process sent each command, as the command's row says; NULL for others'. A
+-- command of a process replies to a queue of processes, or to none.
+-- Before CREATE: what a database may have of before processes were told directly.
+DROP FUNCTION IF EXISTS commandbus.send_replies(text, text[], jsonb[]);
 CREATE OR REPLACE FUNCTION commandbus.send_replies(domain text, queue_names text[],
-    messages jsonb[])
+    messages jsonb[], process_ids uuid[] DEFAULT NULL, worker text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    one record;
+    queues text[] := queue_names; -- NULL: it is in an inbox
+    put    integer[];
+    i      integer;
+    one    record;
 BEGIN
-    -- Nearly every call, and then there is nothing to sort.
-    IF queue_names[1] = ALL (queue_names)
-       AND commandbus.enqueue(queue_names[1], send_replies.messages) THEN
+    -- In an older snapshot a process that has moved is an error, and not one to skip.
+    IF array_remove(process_ids, NULL) <> '{}'
+       AND current_setting('transaction_isolation') = 'read committed' THEN
+        put := commandbus.put_replies(send_replies.worker, process_ids,
+                                      array_fill(send_replies.domain,
+                                                 ARRAY[cardinality(process_ids)]), messages);
+        IF cardinality(put) = cardinality(queues) THEN
+            RETURN;
+        END IF;
+        FOREACH i IN ARRAY coalesce(put, '{}') LOOP
+            queues[i] := NULL;
+        END LOOP;
+    -- Nearly every other call, and then there is nothing to sort.
+    ELSIF queue_names[1] = ALL (queue_names)
+          AND commandbus.enqueue(queue_names[1], send_replies.messages) THEN
         RETURN;
     END IF;
     FOR one IN SELECT r.queue_name, array_agg(r.message) AS messages
-               FROM unnest(queue_names, messages) r(queue_name, message)
+               FROM unnest(queues, messages) r(queue_name, message)
+               WHERE r.queue_name IS NOT NULL
                GROUP BY r.queue_name ORDER BY 1 LOOP
         IF NOT commandbus.enqueue(one.queue_name, one.messages) THEN
             INSERT INTO commandbus.audit (command_id, domain, event_type, details)

@@ -313,7 +313,8 @@ BEGIN
     END IF;
 
     IF done.reply_queues IS NOT NULL THEN
-        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies);
+        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies,
+                                        done.process_ids, settle.worker);
     END IF;
     IF known.fleet_limit > 0 AND done.ords IS NOT NULL THEN
         -- Nobody but us touches the place of a command that we hold, unless its time is over: what

@@ -81,7 +81,8 @@ BEGIN
         PERFORM commandbus.send_replies(held.domain, ARRAY[held.reply_to],
             ARRAY[commandbus.reply_message(held.command_id, held.correlation_id,
                   CASE end_by_operator.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'CANCELED' END,
-                  end_by_operator.result, NULL, NULL, NULL, end_by_operator.reason, true)]);
+                  end_by_operator.result, NULL, NULL, NULL, end_by_operator.reason, true)],
+            ARRAY[held.process_id]);
     END IF;
 END
 $$;
