@@ -11,6 +11,11 @@
  * often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
+/* A sender wakes one sleeper by its name. Others hear that too, and look so long afterwards whether
+ * something is there all the same: who was called may be dead, stopped or full. That bounds how
+ * long anything waits for it. Longer when such looks find nothing, which tells that it came. */
+static const int64_t shortest_doubt_ns = 50000000, longest_doubt_ns = 200000000;
+
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
 {
     c->worker = w;
@@ -40,8 +45,9 @@ void claimer_reset(claimer *c)
     c->sweep_at = 0;
     for (size_t i = 0; i < c->n; i++) {
         claim_state *state = &c->lanes[i]->claiming;
-        state->hinted = state->replied = false;
-        state->look_by = 0;
+        state->hinted = state->replied = state->called = false;
+        state->look_by = state->doubt_at = 0;
+        state->doubt_ns = shortest_doubt_ns;
         sleep_reset(&state->sleep);
     }
 }
@@ -75,6 +81,30 @@ void claimer_hint_reply(lane *l)
     pthread_mutex_lock(&c->mutex);
     l->claiming.hinted = l->claiming.replied = true;
     claimer_wake(c);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void claimer_call(lane *l, bool for_reply)
+{
+    claimer *c = claimer_of(l);
+
+    pthread_mutex_lock(&c->mutex);
+    l->claiming.called = l->claiming.hinted = true;
+    l->claiming.replied |= for_reply;
+    claimer_wake(c);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void claimer_doubt(lane *l)
+{
+    claimer *c = claimer_of(l);
+    claim_state *state = &l->claiming;
+
+    pthread_mutex_lock(&c->mutex);
+    if (state->doubt_at == 0) {
+        state->doubt_at = now_ns() + state->doubt_ns;
+        claimer_wake(c);
+    }
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -133,6 +163,8 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
     bool free = l->ops->free_places(l) > 0;
     int64_t next = state->sleep.poll_at;
 
+    if (!free && state->called && l->n_slots > 0) /* to pass it on */
+        return true;
     if (!free && !lane_takes_replies(l)) {
         /* Whoever frees a place wakes us; the memory of a claim that a renewal held on to does
          * not. */
@@ -147,6 +179,8 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
     }
     if (state->look_by && state->look_by < next)
         next = state->look_by;
+    if (state->doubt_at && state->doubt_at < next)
+        next = state->doubt_at;
     if (state->hinted || (state->sleep.hot && free) || now >= next)
         return true;
     if (next < *at)
@@ -162,12 +196,14 @@ static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
         claim_state *state = &l->claiming;
         if (!lane_is_due(l, now, until))
             continue;
-        state->replies = state->replied || now >= state->sleep.poll_at ||
+        state->doubts = !state->hinted && state->doubt_at && now >= state->doubt_at;
+        state->replies = state->replied || state->doubts || now >= state->sleep.poll_at ||
                          now - state->replies_at > longest_without_replies_ns;
         if (state->replies)
             state->replies_at = now;
-        state->hinted = state->replied = false;
-        state->look_by = 0;
+        state->comes = state->called;
+        state->hinted = state->replied = state->called = false;
+        state->look_by = state->doubt_at = 0;
         c->turn = (c->turn + i + 1) % c->n;
         return l;
     }
@@ -210,10 +246,28 @@ static db_connection *connection_of(claimer *c)
  * connection. */
 static void claimer_failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 {
-    if (is_refusal(connection_of(c)->db, e))
+    if (is_refusal(connection_of(c)->db, e)) {
         trouble_add(&l->claiming.refused, e, doing, "claim.refused");
-    else
+        sleep_leave(&l->claiming.sleep);
+    } else {
         connection_failed(connection_of(c), e, doing);
+    }
+}
+
+/* A look because of a call to somebody else tells whether that one came. */
+static void claimer_learn(claimer *c, lane *l, bool found)
+{
+    claim_state *state = &l->claiming;
+
+    if (!state->doubts)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    state->doubt_ns = found                                    ? shortest_doubt_ns
+                      : 2 * state->doubt_ns > longest_doubt_ns ? longest_doubt_ns
+                                                               : 2 * state->doubt_ns;
+    pthread_mutex_unlock(&c->mutex);
+    if (found)
+        sleep_prefer(&state->sleep);
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -251,6 +305,8 @@ static void claimer_claim(claimer *c, lane *l)
 
     if (quantity == 0 && !(lane_takes_replies(l) && state->replies)) {
         state->sleep.hot = true; /* as soon as there is room */
+        if (state->comes)
+            sleep_pass_on(&state->sleep);
         return;
     }
     if (!c->ops->claim(l, connection_of(c)->db, quantity, &got, &e)) {
@@ -262,7 +318,8 @@ static void claimer_claim(claimer *c, lane *l)
     trouble_end(&state->refused);
     if (got.n > 0)
         claimer_take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
-    sleep_after_claim(&state->sleep, got.seen, got.more);
+    sleep_after_claim(&state->sleep, got.seen, got.more, state->comes);
+    claimer_learn(c, l, got.seen > 0);
     if (got.more_replies)
         claimer_hint_reply(l);
     if (got.look_within >= 0)
@@ -318,6 +375,13 @@ static bool claimer_begin_anew(claimer *c)
     return true;
 }
 
+/* Nobody is to call us any more, and who has done so in vain is heard by others. */
+static void claimer_leave(claimer *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        sleep_leave(&c->lanes[i]->claiming.sleep);
+}
+
 void *claimer_thread(void *arg)
 {
     claimer *c = arg;
@@ -333,8 +397,10 @@ void *claimer_thread(void *arg)
             claimer_claim(c, l);
             atomic_store(&c->claiming, false);
         }
-        if (atomic_load(&w->stopping))
+        if (atomic_load(&w->stopping)) {
+            claimer_leave(c);
             worker_changed(w);
+        }
     }
     return NULL;
 }

@@ -209,7 +209,10 @@ BEGIN
             PERFORM commandbus.archive_messages(deliver_replies.reply_queue, done.archives);
         END IF;
     END IF;
-    PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
+    -- A worker that sleeps on them claims next, in this transaction, and passes on what it has no
+    -- room for.
+    PERFORM commandbus.wake_another(d || '__processes', deliver_replies.worker)
+    FROM unnest(done.domains) d;
 END
 $$;
 
