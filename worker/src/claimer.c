@@ -16,6 +16,17 @@ static const int64_t longest_without_replies_ns = 20000000;
  * long anything waits for it. Longer when such looks find nothing, which tells that it came. */
 static const int64_t shortest_doubt_ns = 50000000, longest_doubt_ns = 200000000;
 
+/* While work trickles, so much of the time goes into claims at most: the next one waits until so
+ * many times as long as claims take has passed since the last. What is due by then comes with one
+ * call, which costs as much for one item as for three. It trickles when several are in flight here
+ * and the last claim left nothing behind: what is alone is never kept waiting, and neither is a
+ * backlog. By how long claims take, because that tells how busy the server is: on an idle one they
+ * take a millisecond, and a wait of ten would be felt. */
+enum {
+    CLAIM_PACE = 4
+};
+static const int64_t longest_claim_pace_ns = 30000000;
+
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
 {
     c->worker = w;
@@ -156,6 +167,17 @@ static bool lane_takes_replies(const lane *l)
     return l->first_reply < l->claiming.sleep.n_queues;
 }
 
+/* Until when a claim would be too soon after the last one; 0: it is not. */
+static int64_t lane_paced_until(const lane *l)
+{
+    const claim_state *state = &l->claiming;
+    int64_t pace = CLAIM_PACE * state->typical_ns;
+
+    if (!lane_trickles(l))
+        return 0;
+    return state->claimed_at + (pace < longest_claim_pace_ns ? pace : longest_claim_pace_ns);
+}
+
 /* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
 static bool lane_is_due(lane *l, int64_t now, int64_t *at)
 {
@@ -181,8 +203,11 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
         next = state->look_by;
     if (state->doubt_at && state->doubt_at < next)
         next = state->doubt_at;
-    if (state->hinted || (state->sleep.hot && free) || now >= next)
-        return true;
+    if (state->hinted || (state->sleep.hot && free) || now >= next) {
+        next = lane_paced_until(l);
+        if (now >= next)
+            return true;
+    }
     if (next < *at)
         *at = next;
     return false;
@@ -303,6 +328,7 @@ static void claimer_claim(claimer *c, lane *l)
     size_t quantity = c->ops->free_places(l);
     int64_t asked_at = now_ns();
 
+    state->claimed_at = asked_at;
     if (quantity == 0 && !(lane_takes_replies(l) && state->replies)) {
         state->sleep.hot = true; /* as soon as there is room */
         if (state->comes)
@@ -314,6 +340,7 @@ static void claimer_claim(claimer *c, lane *l)
         claimer_failed(c, l, &e, "claim");
         return;
     }
+    state->typical_ns += (now_ns() - asked_at - state->typical_ns) / 4;
     connection_worked(connection_of(c));
     trouble_end(&state->refused);
     if (got.n > 0)

@@ -17,6 +17,8 @@ typedef struct {
     bool comes;         /* it is because somebody called us: others leave that to us */
     bool doubts;        /* it is because somebody else was called a while ago */
     int64_t replies_at; /* when the last look for replies was */
+    int64_t claimed_at; /* when the last look of any kind was */
+    int64_t typical_ns; /* how long claims took of late */
     trouble refused;    /* claims are */
     sleeper sleep;
 

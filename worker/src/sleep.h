@@ -14,7 +14,7 @@ typedef struct {
     db_connection *conn; /* where sleepers are announced */
     trouble refused;     /* announcing is */
 
-    bool hot;         /* the last claim got all it asked for: there is more */
+    atomic_bool hot;  /* the last claim got all it asked for: there is more; read anywhere */
     int64_t poll_at;  /* when to look next, hint or not */
     double poll_wait; /* seconds, doubling up to the poll interval */
     int hits;         /* claims that found something, each soon after the one before */
