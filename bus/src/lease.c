@@ -259,3 +259,13 @@ bool cb_sleep_end(cb_db *db, const char *worker, const char *const *queues, size
         return false;
     return db_do(db, cb_sql_sleep_end, &p, e);
 }
+
+bool cb_sleep_pass_on(cb_db *db, const char *worker, const char *const *queues, size_t n,
+                      cb_error *e)
+{
+    OWNED_BUFFER(names);
+    params p = { 0 };
+
+    params_text(&p, worker);
+    return add_queues(&p, &names, queues, n, e) && db_do(db, cb_sql_sleep_pass_on, &p, e);
+}

@@ -28,7 +28,8 @@ struct cb_listener {
     int wake_fd; /* an eventfd: written by any thread, read by the one that waits */
     size_t n;
     channel_name *channels; /* one a queue */
-    bool *notified;         /* since the last cb_listener_wait, one a queue */
+    cb_call *calls;         /* since the last cb_listener_wait, one a queue */
+    char *worker;           /* whose name is ours */
     channel_name probe;     /* nobody else's: what arrives there is our own */
     unsigned probes_sent;
     unsigned probes_heard; /* the number of the last one that came back */
@@ -42,7 +43,8 @@ void cb_listener_free(cb_listener *l)
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     free(l->channels);
-    free(l->notified);
+    free(l->calls);
+    free(l->worker);
     free(l);
 }
 
@@ -93,8 +95,8 @@ static bool listen_to_all(cb_listener *l, cb_error *e)
     return db_do_script(l->db, script.bytes, e);
 }
 
-bool cb_listener_open(const char *url, const char *const *queues, size_t n, cb_listener **ret,
-                      cb_error *e)
+bool cb_listener_open(const char *url, const char *worker, const char *const *queues, size_t n,
+                      cb_listener **ret, cb_error *e)
 {
     OWNED(cb_listener) l = calloc(1, sizeof *l);
 
@@ -103,8 +105,9 @@ bool cb_listener_open(const char *url, const char *const *queues, size_t n, cb_l
     l->n = n;
     l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     l->channels = calloc(n + 1, sizeof *l->channels);
-    l->notified = calloc(n + 1, sizeof *l->notified);
-    if (l->wake_fd < 0 || !l->channels || !l->notified)
+    l->calls = calloc(n + 1, sizeof *l->calls);
+    l->worker = strdup(worker ? worker : "");
+    if (l->wake_fd < 0 || !l->channels || !l->calls || !l->worker)
         return l->wake_fd < 0 ? cb_fail(e, CB_MEMORY, "no eventfd: %s", strerror(errno))
                               : fail_memory(e);
     if (!set_channels(l, queues, e) || !cb_db_open_named(url, "commandbus-listen", &l->db, e) ||
@@ -114,13 +117,17 @@ bool cb_listener_open(const char *url, const char *const *queues, size_t n, cb_l
     return true;
 }
 
+/* One call of us outweighs any of others. */
 static void take_note(cb_listener *l, const PGnotify *notification)
 {
+    const char *name = notification->extra;
+    cb_call call = *name == '\0' || strcmp(name, l->worker) == 0 ? CB_CALLED : CB_CALLED_ANOTHER;
+
     if (strcmp(notification->relname, l->probe) == 0)
         l->probes_heard = (unsigned)strtoul(notification->extra, NULL, 10);
     for (size_t i = 0; i < l->n; i++) {
-        if (strcmp(notification->relname, l->channels[i]) == 0)
-            l->notified[i] = true;
+        if (strcmp(notification->relname, l->channels[i]) == 0 && l->calls[i] < call)
+            l->calls[i] = call;
     }
 }
 
@@ -259,29 +266,29 @@ static bool take_wake(cb_listener *l)
     return read(l->wake_fd, &times, sizeof times) == sizeof times;
 }
 
-static bool take_notified(cb_listener *l, bool *woken)
+static bool take_calls(cb_listener *l, cb_call *calls)
 {
     bool any = false;
 
     for (size_t i = 0; i < l->n; i++) {
-        woken[i] = l->notified[i];
-        any |= l->notified[i];
-        l->notified[i] = false;
+        calls[i] = l->calls[i];
+        any |= calls[i] != CB_NOT_CALLED;
+        l->calls[i] = CB_NOT_CALLED;
     }
     return any;
 }
 
-bool cb_listener_wait(cb_listener *l, int timeout_ms, bool *woken, bool *any, cb_error *e)
+bool cb_listener_wait(cb_listener *l, int timeout_ms, cb_call *calls, bool *any, cb_error *e)
 {
     int64_t deadline = deadline_after(timeout_ms);
 
-    *any = take_notified(l, woken); /* What came while the listener proved itself. */
+    *any = take_calls(l, calls); /* What came while the listener proved itself. */
     if (!db_is_ready(l->db, e))
         return false;
     for (bool in_time = true; in_time && !*any;) {
         if (!read_notifications(l, e))
             return false;
-        *any = take_notified(l, woken);
+        *any = take_calls(l, calls);
         if (take_wake(l) || *any)
             break;
         in_time = wait_readable(l, l->wake_fd, deadline);

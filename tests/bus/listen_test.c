@@ -13,7 +13,7 @@ enum {
 
 typedef struct {
     cb_listener *listener;
-    bool woken[QUEUES];
+    cb_call calls[QUEUES];
     bool any;
     cb_error e;
 } listening;
@@ -21,7 +21,7 @@ typedef struct {
 static void listen_open(listening *r)
 {
     *r = (listening){ 0 };
-    cr_assert(cb_listener_open(bus.conninfo, queues, QUEUES, &r->listener, &r->e), "%s",
+    cr_assert(cb_listener_open(bus.conninfo, "w", queues, QUEUES, &r->listener, &r->e), "%s",
               r->e.message);
 }
 
@@ -32,15 +32,22 @@ static void listen_close(listening *r)
 
 static void wait_for(listening *r, int timeout_ms)
 {
-    memset(r->woken, true, sizeof r->woken);
-    cr_assert(cb_listener_wait(r->listener, timeout_ms, r->woken, &r->any, &r->e), "%s",
+    for (size_t i = 0; i < QUEUES; i++)
+        r->calls[i] = CB_CALLED;
+    cr_assert(cb_listener_wait(r->listener, timeout_ms, r->calls, &r->any, &r->e), "%s",
               r->e.message);
 }
 
-#define expect_woken(r, fx, risk, replies)                                                      \
-    cr_expect((r)->woken[0] == (fx) && (r)->woken[1] == (risk) && (r)->woken[2] == (replies) && \
-                  (r)->any == (fx || risk || replies),                                          \
-              "woken: %d %d %d, any %d", (r)->woken[0], (r)->woken[1], (r)->woken[2], (r)->any)
+static void expect_calls(const listening *r, cb_call fx, cb_call risk, cb_call replies)
+{
+    cr_expect(r->calls[0] == fx && r->calls[1] == risk && r->calls[2] == replies,
+              "called: %d %d %d", r->calls[0], r->calls[1], r->calls[2]);
+    cr_expect_eq(r->any, fx || risk || replies);
+}
+
+#define expect_woken(r, fx, risk, replies)                                                \
+    expect_calls(r, (fx) ? CB_CALLED : CB_NOT_CALLED, (risk) ? CB_CALLED : CB_NOT_CALLED, \
+                 (replies) ? CB_CALLED : CB_NOT_CALLED)
 
 static void announce(listening *r, double seconds)
 {
@@ -59,6 +66,33 @@ Test(listener, hears_a_send_to_a_queue_that_somebody_sleeps_on) /* DESIGN 2: wak
     expect_woken(&r, false, true, false);
     wait_for(&r, 0);
     expect_woken(&r, false, false, false);
+    listen_close(&r);
+}
+
+Test(listener, tells_a_call_of_its_own_name_from_one_of_another) /* DESIGN 2: wake-up */
+{
+    cb_send many[11] = { 0 };
+    listening r;
+    listen_open(&r);
+    announce(&r, 60);
+    cr_assert(cb_sleep_announce(bus.db, "z", queues, 1, 61, &r.e), "%s", r.e.message);
+
+    test_send_one(bus.db, .domain = "fx");
+    wait_for(&r, LONG_MS);
+    expect_calls(&r, CB_CALLED_ANOTHER, CB_NOT_CALLED, CB_NOT_CALLED);
+
+    cr_assert(cb_sleep_pass_on(bus.db, "z", queues, 1, &r.e), "%s", r.e.message);
+    wait_for(&r, LONG_MS);
+    expect_calls(&r, CB_CALLED, CB_NOT_CALLED, CB_NOT_CALLED);
+
+    /* Many are for everybody, whoever sleeps. */
+    cr_assert(cb_sleep_announce(bus.db, "z", queues, 1, 61, &r.e), "%s", r.e.message);
+    for (size_t i = 0; i < CB_COUNT(many); i++)
+        many[i] = (cb_send){ .domain = "fx", .command_type = "Test" };
+    cr_assert(cb_send_many(bus.db, many, CB_COUNT(many), NULL, NULL, NULL, &r.e), "%s",
+              r.e.message);
+    wait_for(&r, LONG_MS);
+    expect_calls(&r, CB_CALLED, CB_NOT_CALLED, CB_NOT_CALLED);
     listen_close(&r);
 }
 
@@ -163,7 +197,7 @@ static void wait_or_wake(size_t i, void *arg)
     listening *r = arg;
 
     if (i == 0)
-        r->any = !cb_listener_wait(r->listener, -1, r->woken, &r->any, &r->e) || r->any;
+        r->any = !cb_listener_wait(r->listener, -1, r->calls, &r->any, &r->e) || r->any;
     else
         cb_listener_wake(r->listener);
 }
@@ -195,10 +229,10 @@ Test(listener, reports_that_its_connection_is_lost) /* WRK.10 */
     test_exec(bus.conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                         "WHERE query LIKE 'LISTEN%' AND datname = current_database()");
 
-    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.woken, &r.any, &r.e));
+    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.calls, &r.any, &r.e));
 
     cr_expect_eq(r.e.code, CB_LOST, "%s", r.e.message);
-    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.woken, &r.any, &r.e));
+    cr_expect_not(cb_listener_wait(r.listener, LONG_MS, r.calls, &r.any, &r.e));
     cr_expect_eq(r.e.code, CB_LOST);
     cr_expect_not(cb_listener_prove(r.listener, LONG_MS, &heard, &r.e));
     cr_expect_eq(r.e.code, CB_LOST);
@@ -212,7 +246,7 @@ Test(listener, reports_that_its_connection_was_lost_while_it_proved_itself) /* W
     OWNED(cb_listener) l = NULL;
     cb_error e = { 0 };
     bool heard = true;
-    cr_assert(cb_listener_open(test_proxy_conninfo(proxy), queues, QUEUES, &l, &e), "%s",
+    cr_assert(cb_listener_open(test_proxy_conninfo(proxy), "w", queues, QUEUES, &l, &e), "%s",
               e.message);
 
     test_proxy_cut(proxy, PROXY_CUT_ANSWER);
@@ -238,7 +272,7 @@ Test(listener, refuses_what_is_not_a_queue)
 
     for (size_t i = 0; i < CB_COUNT(bad); i++) {
         cb_error e = { 0 };
-        cr_expect_not(cb_listener_open(bus.conninfo, &bad[i], 1, &l, &e));
+        cr_expect_not(cb_listener_open(bus.conninfo, "w", &bad[i], 1, &l, &e));
         cr_expect_eq(e.code, CB_INVALID_NAME, "%s", e.message);
     }
 
@@ -250,9 +284,9 @@ Test(listener, fails_to_open_as_a_connection_does)
     cb_listener *l = NULL;
     cb_error e = { 0 };
 
-    cr_expect_not(cb_listener_open("host=127.0.0.1 port=1", queues, QUEUES, &l, &e));
+    cr_expect_not(cb_listener_open("host=127.0.0.1 port=1", "w", queues, QUEUES, &l, &e));
     cr_expect_eq(e.code, CB_LOST);
-    cr_expect_not(cb_listener_open(NULL, queues, QUEUES, &l, &e));
+    cr_expect_not(cb_listener_open(NULL, "w", queues, QUEUES, &l, &e));
     cr_expect_eq(e.code, CB_MISUSE);
     cr_expect_null(l);
     cb_listener_free(NULL);

@@ -45,6 +45,7 @@ static const struct {
     { "queue_samples", "worker" },
     { "sleep_announce", "worker" },
     { "sleep_end", "worker" },
+    { "sleep_pass_on", "worker" },
     { "register_domain", "worker operator" },
     { "restore_messages", "worker operator" },
     { "keep_messages", "worker" },
@@ -171,7 +172,9 @@ static const struct {
     { "to_ms", "" },
     { "trim_places", "" },
     { "unread_replies", "" },
+    { "wake_another", "" },
     { "wake_for_capacity", "" },
+    { "wake_for_many", "" },
     { "wake_sleepers", "" },
 };
 

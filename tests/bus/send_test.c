@@ -229,6 +229,47 @@ Test(wake_up, reaches_a_worker_that_announced_its_sleep)
     PQfinish(listener);
 }
 
+static void expect_call(PGconn *listener, const char *expected)
+{
+    char *name = wait_for_call(listener);
+    cr_expect_str_eq(name, expected);
+    free(name);
+}
+
+Test(wake_up, calls_the_worker_that_announced_itself_last)
+{
+    PGconn *listener = listen_to_fx();
+    const char *const queues[] = { "fx__commands" };
+    cb_error e = { 0 };
+    announce_sleeper(60);
+    expect_ok(cb_sleep_announce(bus.db, "later", queues, 1, 61, &e), e);
+
+    life_send("");
+    expect_call(listener, "later");
+    expect_ok(cb_sleep_pass_on(bus.db, "later", queues, 1, &e), e);
+    expect_call(listener, "sleepy");
+    expect_value(bus.conn, "sleepy", "SELECT string_agg(worker, ' ') FROM commandbus.sleeper");
+
+    /* Nobody is left to pass it on to. */
+    expect_ok(cb_sleep_pass_on(bus.db, "sleepy", queues, 1, &e), e);
+    expect_next_notify(listener, "marker");
+    PQfinish(listener);
+}
+
+/* section 8.7: a payload has 8000 bytes at most. */
+Test(wake_up, by_a_name_that_is_too_long_spoils_no_send)
+{
+    announce_sleeper(60);
+    test_exec(bus.conn,
+              "SELECT commandbus.sleep_announce(repeat('x', 9000), '{fx__commands}', 61)");
+
+    life_send("");
+    test_exec(bus.conn, "SELECT commandbus.wake_sleepers('fx__commands'),"
+                        "commandbus.wake_for_many('fx__commands', 2),"
+                        "commandbus.wake_another('fx__commands', 'w'),"
+                        "commandbus.wake_for_capacity('fx', 1, 1)");
+}
+
 /* BUS.3 */
 Test(wake_up, is_sent_by_send_many_too)
 {

@@ -45,7 +45,7 @@ void wait_until(PGconn *conn, const char *sql)
     }
 }
 
-char *wait_for_notify(PGconn *conn)
+static PGnotify *await_notify(PGconn *conn)
 {
     double end = test_clock() + patience_seconds;
     PGnotify *notify;
@@ -56,7 +56,23 @@ char *wait_for_notify(PGconn *conn)
         poll(&socket, 1, 100);
         cr_assert(PQconsumeInput(conn), "%s", PQerrorMessage(conn));
     }
+    return notify;
+}
+
+char *wait_for_notify(PGconn *conn)
+{
+    PGnotify *notify = await_notify(conn);
     char *channel = strdup(notify->relname);
+
     PQfreemem(notify);
     return channel;
+}
+
+char *wait_for_call(PGconn *conn)
+{
+    PGnotify *notify = await_notify(conn);
+    char *name = strdup(notify->extra);
+
+    PQfreemem(notify);
+    return name;
 }

@@ -25,5 +25,7 @@ void wait_until(PGconn *conn, const char *sql);
 /* The channel of the next notification that reaches `conn`; fails the test when none comes. The
  * caller frees it. */
 char *wait_for_notify(PGconn *conn);
+/* The same, but its payload: who is to wake up. */
+char *wait_for_call(PGconn *conn);
 
 #endif

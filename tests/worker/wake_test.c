@@ -1,6 +1,8 @@
 /* Waking up: at once when somebody sends, by polling when that is all there is. */
 #include "embed.h"
 
+#include <pthread.h>
+
 TestSuite(wake, .init = embed_open, .fini = embed_close);
 
 /* Longer than any test waits: whatever happens sooner was not a poll. */
@@ -150,4 +152,114 @@ Test(wake, what_is_delayed_is_found_when_it_is_due)
     expect_value(bus.conn, "t",
                  "SELECT at >= created_at + interval '1 s' FROM commandbus.audit JOIN "
                  "commandbus.command_metadata USING (command_id) WHERE event_type = 'RECEIVED'");
+}
+
+#define newest \
+    "SELECT worker FROM commandbus.sleeper WHERE queue_name = 'fx__commands' ORDER BY expires_at DESC LIMIT 1"
+
+/* Longer than a doubt lasts, and shorter than anything else that would find it. */
+static const double in_time = 8;
+
+/* It was the last to announce itself, so senders call it, and it never comes. */
+static void plant_dead_sleeper(void)
+{
+    test_exec(bus.conn, "INSERT INTO commandbus.sleeper SELECT queue_name, 'dead', expires_at + "
+                        "interval '1 ms' FROM commandbus.sleeper WHERE queue_name = 'fx__commands' "
+                        "ORDER BY expires_at DESC LIMIT 1");
+}
+
+/* DESIGN 2, Wake-up; section 8.7 */
+Test(wake, what_somebody_dead_was_called_for_is_found_by_who_sleeps)
+{
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never);
+    await_value("1", sleepers);
+    plant_dead_sleeper();
+
+    /* At first its own looks come soon enough; then it hears that somebody else was called, finds
+     * that this one has not come, and is called from then on. */
+    char *called = test_value(bus.conn, newest, NULL);
+    while (strcmp(called, "dead") == 0) {
+        double sent = test_clock();
+        cb_uuid id = test_send_one(bus.db, .domain = "fx");
+        await_status("COMPLETED", id);
+        cr_assert_lt(test_clock() - sent, in_time * test_slowness());
+        free(called);
+        called = test_value(bus.conn, newest, NULL);
+    }
+    cr_expect_str_eq(called, cb_worker_id(w));
+    free(called);
+}
+
+/* Each has room for one. */
+Test(wake, who_is_full_calls_another)
+{
+    PGconn *listener = test_pq_open(bus.conninfo);
+    cb_worker *workers[2];
+    const cb_send two[] = { { .domain = "fx", .command_type = "Test" },
+                            { .domain = "fx", .command_type = "Test" } };
+    cb_error e = { 0 };
+    test_exec(listener, "LISTEN commandbus_fx__commands");
+    gate_close();
+    for (int i = 0; i < 2; i++)
+        workers[i] =
+            embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
+                        .domain.concurrent_messages = 1);
+    await_value("2", sleepers);
+    char *last = test_value(bus.conn, newest, NULL);
+    bool second = strcmp(last, cb_worker_id(workers[1])) == 0;
+
+    cr_assert(cb_send_many(bus.db, two, 2, NULL, NULL, NULL, &e), "%s", e.message);
+
+    char *called = wait_for_call(listener);
+    cr_expect_str_eq(called, last);
+    free(called);
+    called = wait_for_call(listener);
+    cr_expect_str_eq(called, cb_worker_id(workers[!second]));
+    free(called);
+    await(gate_waiting() == 2);
+    await_value("0", sleepers); /* Who is full is not to be called. */
+    gate_open();
+    free(last);
+    PQfinish(listener);
+}
+
+static void *stop_patiently(void *worker)
+{
+    (void)!cb_worker_stop(worker, 600);
+    return NULL;
+}
+
+Test(wake, who_drains_is_not_called)
+{
+    cb_worker *w =
+        embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
+                    .domain.concurrent_messages = 5);
+    pthread_t stopping;
+    await_value("1", sleepers);
+    gate_close();
+    test_send_one(bus.db, .domain = "fx");
+    await(gate_waiting() == 1);
+    expect_value(bus.conn, "1", sleepers);
+
+    cr_assert_eq(pthread_create(&stopping, NULL, stop_patiently, w), 0);
+
+    await_value("0", sleepers);
+    gate_open();
+    pthread_join(stopping, NULL);
+}
+
+/* Its claims are refused: whoever sends is to call somebody else. */
+Test(wake, who_may_not_claim_is_not_called)
+{
+    embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never);
+    await_value("1", sleepers);
+
+    test_exec(bus.conn, "ALTER FUNCTION commandbus.receive RENAME TO receive_no_more");
+    test_send_one(bus.db, .domain = "fx");
+    await(embed_told("claim.refused") > 0);
+
+    await_value("0", sleepers);
+    test_exec(bus.conn, "ALTER FUNCTION commandbus.receive_no_more RENAME TO receive");
+    await_value("1", "SELECT count(*) FROM commandbus.command_metadata WHERE status = 'COMPLETED'");
 }

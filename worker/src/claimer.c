@@ -11,6 +11,22 @@
  * nobody may have been notified, are looked for so often. */
 static const int64_t longest_without_replies_ns = 20000000;
 
+/* A sender wakes one sleeper by its name. Others hear that too, and look so long afterwards whether
+ * something is there all the same: who was called may be dead, stopped or full. That bounds how
+ * long anything waits for it. Longer when such looks find nothing, which tells that it came. */
+static const int64_t shortest_doubt_ns = 50000000, longest_doubt_ns = 200000000;
+
+/* While work trickles, so much of the time goes into claims at most: the next one waits until so
+ * many times as long as claims take has passed since the last. What is due by then comes with one
+ * call, which costs as much for one item as for three. It trickles when several are in flight here
+ * and the last claim left nothing behind: what is alone is never kept waiting, and neither is a
+ * backlog. By how long claims take, because that tells how busy the server is: on an idle one they
+ * take a millisecond, and a wait of ten would be felt. */
+enum {
+    CLAIM_PACE = 4
+};
+static const int64_t longest_claim_pace_ns = 30000000;
+
 void claimer_init(claimer *c, cb_worker *w, lane **lanes, size_t n)
 {
     c->worker = w;
@@ -40,8 +56,9 @@ void claimer_reset(claimer *c)
     c->sweep_at = 0;
     for (size_t i = 0; i < c->n; i++) {
         claim_state *state = &c->lanes[i]->claiming;
-        state->hinted = state->replied = false;
-        state->look_by = 0;
+        state->hinted = state->replied = state->called = false;
+        state->look_by = state->doubt_at = 0;
+        state->doubt_ns = shortest_doubt_ns;
         sleep_reset(&state->sleep);
     }
 }
@@ -75,6 +92,30 @@ void claimer_hint_reply(lane *l)
     pthread_mutex_lock(&c->mutex);
     l->claiming.hinted = l->claiming.replied = true;
     claimer_wake(c);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void claimer_call(lane *l, bool for_reply)
+{
+    claimer *c = claimer_of(l);
+
+    pthread_mutex_lock(&c->mutex);
+    l->claiming.called = l->claiming.hinted = true;
+    l->claiming.replied |= for_reply;
+    claimer_wake(c);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void claimer_doubt(lane *l)
+{
+    claimer *c = claimer_of(l);
+    claim_state *state = &l->claiming;
+
+    pthread_mutex_lock(&c->mutex);
+    if (state->doubt_at == 0) {
+        state->doubt_at = now_ns() + state->doubt_ns;
+        claimer_wake(c);
+    }
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -139,12 +180,26 @@ static int64_t lane_look_for_replies_at(const lane *l, int64_t now)
     return at > state->sleep.poll_at ? at : state->sleep.poll_at;
 }
 
+/* Until when a claim would be too soon after the last one; 0: it is not. */
+static int64_t lane_paced_until(const lane *l)
+{
+    const claim_state *state = &l->claiming;
+    int64_t pace = CLAIM_PACE * state->typical_ns;
+
+    if (!lane_trickles(l))
+        return 0;
+    return state->claimed_at + (pace < longest_claim_pace_ns ? pace : longest_claim_pace_ns);
+}
+
 /* True when there is reason to claim now; else *at is moved to when there will be at the latest. */
 static bool lane_is_due(lane *l, int64_t now, int64_t *at)
 {
     claim_state *state = &l->claiming;
     bool free = l->ops->free_places(l) > 0;
     int64_t next = free ? state->sleep.poll_at : lane_look_for_replies_at(l, now);
+
+    if (!free && state->called && l->n_slots > 0) /* to pass it on */
+        return true;
     int64_t refused_until = trouble_until(&state->refused);
 
     if (refused_until > 0) { /* whoever hints: it would only be refused again */
@@ -153,8 +208,13 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
     }
     if (free && state->look_by && state->look_by < next)
         next = state->look_by;
-    if ((free && (state->hinted || state->sleep.hot)) || now >= next)
-        return true;
+    if (free && state->doubt_at && state->doubt_at < next)
+        next = state->doubt_at;
+    if ((free && (state->hinted || state->sleep.hot)) || now >= next) {
+        next = lane_paced_until(l);
+        if (now >= next)
+            return true;
+    }
     if (next < *at)
         *at = next;
     return false;
@@ -168,11 +228,14 @@ static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
         claim_state *state = &l->claiming;
         if (!lane_is_due(l, now, until))
             continue;
-        state->replies = state->replied || now >= state->replies_at + longest_without_replies_ns;
+        state->doubts = !state->hinted && state->doubt_at && now >= state->doubt_at;
+        state->replies = state->replied || state->doubts ||
+                         now >= state->replies_at + longest_without_replies_ns;
         if (state->replies)
             state->replies_at = now;
-        state->hinted = state->replied = false;
-        state->look_by = 0;
+        state->comes = state->called;
+        state->hinted = state->replied = state->called = false;
+        state->look_by = state->doubt_at = 0;
         c->turn = (c->turn + i + 1) % c->n;
         return l;
     }
@@ -215,10 +278,28 @@ static db_connection *connection_of(claimer *c)
  * connection. */
 static void claimer_failed(claimer *c, lane *l, const cb_error *e, const char *doing)
 {
-    if (is_refusal(connection_of(c)->db, e))
+    if (is_refusal(connection_of(c)->db, e)) {
         trouble_add(&l->claiming.refused, e, doing, "claim.refused");
-    else
+        sleep_leave(&l->claiming.sleep);
+    } else {
         connection_failed(connection_of(c), e, doing);
+    }
+}
+
+/* A look because of a call to somebody else tells whether that one came. */
+static void claimer_learn(claimer *c, lane *l, bool found)
+{
+    claim_state *state = &l->claiming;
+
+    if (!state->doubts)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    state->doubt_ns = found                                    ? shortest_doubt_ns
+                      : 2 * state->doubt_ns > longest_doubt_ns ? longest_doubt_ns
+                                                               : 2 * state->doubt_ns;
+    pthread_mutex_unlock(&c->mutex);
+    if (found)
+        sleep_prefer(&state->sleep);
 }
 
 /* Makes jobs of what was claimed. What finds no memory stays leased, and comes again afterwards. */
@@ -254,8 +335,11 @@ static void claimer_claim(claimer *c, lane *l)
     size_t quantity = c->ops->free_places(l);
     int64_t asked_at = now_ns();
 
+    state->claimed_at = asked_at;
     if (quantity == 0 && !(lane_takes_replies(l) && state->replies)) {
         state->sleep.hot = true; /* as soon as there is room */
+        if (state->comes)
+            sleep_pass_on(&state->sleep);
         return;
     }
     if (!c->ops->claim(l, connection_of(c)->db, quantity, &got, &e)) {
@@ -263,11 +347,13 @@ static void claimer_claim(claimer *c, lane *l)
         claimer_failed(c, l, &e, "claim");
         return;
     }
+    state->typical_ns += (now_ns() - asked_at - state->typical_ns) / 4;
     connection_worked(connection_of(c));
     trouble_end(&state->refused);
     if (got.n > 0)
         claimer_take_over(l, &got, lease_end_from(asked_at, l->vt_seconds));
-    sleep_after_claim(&state->sleep, got.seen, got.more);
+    sleep_after_claim(&state->sleep, got.seen, got.more, state->comes);
+    claimer_learn(c, l, got.seen > 0);
     if (got.more_replies)
         claimer_hint_reply(l);
     if (got.look_within >= 0)
@@ -323,6 +409,13 @@ static bool claimer_begin_anew(claimer *c)
     return true;
 }
 
+/* Nobody is to call us any more, and who has done so in vain is heard by others. */
+static void claimer_leave(claimer *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        sleep_leave(&c->lanes[i]->claiming.sleep);
+}
+
 void *claimer_thread(void *arg)
 {
     claimer *c = arg;
@@ -338,8 +431,10 @@ void *claimer_thread(void *arg)
             claimer_claim(c, l);
             atomic_store(&c->claiming, false);
         }
-        if (atomic_load(&w->stopping))
+        if (atomic_load(&w->stopping)) {
+            claimer_leave(c);
             worker_changed(w);
+        }
     }
     return NULL;
 }

@@ -14,14 +14,21 @@ struct lane_ops;
 /* What the claimer thinks of a lane. */
 typedef struct {
     bool replies;       /* this look is also for replies: somebody hinted at some, or it is time */
-    int64_t replies_at; /* when the last such look was */
+    bool comes;         /* it is because somebody called us: others leave that to us */
+    bool doubts;        /* it is because somebody else was called a while ago */
+    int64_t replies_at; /* when the last look for replies was */
+    int64_t claimed_at; /* when the last look of any kind was */
+    int64_t typical_ns; /* how long claims took of late */
     trouble refused;    /* claims are */
     sleeper sleep;
 
     /* Guarded by the claimer's mutex. */
-    bool hinted;     /* somebody sent something, or said so */
-    bool replied;    /* likewise, a reply */
-    int64_t look_by; /* somebody asks for a look by then; 0: nobody */
+    bool hinted;      /* somebody sent something, or said so */
+    bool replied;     /* likewise, a reply */
+    bool called;      /* by our name, or everybody was */
+    int64_t look_by;  /* somebody asks for a look by then; 0: nobody */
+    int64_t doubt_at; /* likewise: somebody else was called; 0: nobody */
+    int64_t doubt_ns; /* how long after such a call that is */
 } claim_state;
 
 /* What a claim brought. */
@@ -62,6 +69,10 @@ void claimer_hint_reply(struct lane *l);
 /* A command has ended that replies there: a process of some lane has it in its inbox, nearly
  * always. */
 void claimer_hint_queue(claimer *c, const char *queue);
+/* A hint by a notification that called us, or everybody. */
+void claimer_call(struct lane *l, bool for_reply);
+/* Somebody else was woken for what that lane sleeps on. */
+void claimer_doubt(struct lane *l);
 /* Something may be due there so soon. */
 void claimer_look_within(struct lane *l, double seconds);
 /* A place became free. */

@@ -123,6 +123,11 @@ size_t lane_free_places(const lane *l)
     return taken < (size_t)l->n_places ? (size_t)l->n_places - taken : 0;
 }
 
+bool lane_trickles(const lane *l)
+{
+    return atomic_load(&l->in_flight) > 1 && !atomic_load(&l->claiming.sleep.hot);
+}
+
 /* One at a time: each slot that takes a job wakes the next while there are more. When jobs are
  * quick the slots awake have done the work before another is, and most need not be woken at all.
  * With the mutex held. */

@@ -204,6 +204,8 @@ void lane_done(lane *l);
 
 /* How many could be claimed now. */
 size_t lane_free_places(const lane *l);
+/* Several are in flight, and there was no more to claim: work comes in one by one. */
+bool lane_trickles(const lane *l);
 /* Takes the jobs over: they are in flight from here on, or given back if none may start any
  * more. */
 void lane_add(lane *l, job *const *jobs, size_t n);

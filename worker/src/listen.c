@@ -37,7 +37,7 @@ typedef struct {
     const char **queues;
     struct {
         lane *of;
-        void (*hint)(lane *);
+        bool for_reply;
     } * ears;
     size_t n;
 } hearing;
@@ -61,7 +61,7 @@ static bool hearing_init(cb_worker *w, hearing *h)
         for (size_t k = 0; k < l->claiming.sleep.n_queues; k++) {
             h->queues[h->n] = l->claiming.sleep.queues[k];
             h->ears[h->n].of = l;
-            h->ears[h->n++].hint = k < l->first_reply ? claimer_hint : claimer_hint_reply;
+            h->ears[h->n++].for_reply = k >= l->first_reply;
         }
     }
     return h->queues && h->ears;
@@ -69,7 +69,8 @@ static bool hearing_init(cb_worker *w, hearing *h)
 
 static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *e)
 {
-    bool *woken = calloc(h->n + 1, sizeof *woken), any = false, ok = woken != NULL;
+    cb_call *calls = calloc(h->n + 1, sizeof *calls);
+    bool any = false, ok = calls != NULL;
     int64_t prove_at = 0;
 
     while (ok && !atomic_load(&w->ending)) {
@@ -79,15 +80,17 @@ static bool listen_on(cb_worker *w, cb_listener *l, const hearing *h, cb_error *
             ok = prove(w, l, e);
             continue;
         }
-        ok = cb_listener_wait(l, (int)((prove_at - now) / 1000000) + 1, woken, &any, e);
+        ok = cb_listener_wait(l, (int)((prove_at - now) / 1000000) + 1, calls, &any, e);
         for (size_t i = 0; ok && any && i < h->n; i++) {
-            if (woken[i]) {
+            if (calls[i] == CB_CALLED) {
                 metrics_notified(w->metrics);
-                h->ears[i].hint(h->ears[i].of);
+                claimer_call(h->ears[i].of, h->ears[i].for_reply);
+            } else if (calls[i] == CB_CALLED_ANOTHER) {
+                claimer_doubt(h->ears[i].of);
             }
         }
     }
-    free(woken);
+    free(calls);
     return ok;
 }
 
@@ -108,7 +111,7 @@ static bool listen_once(cb_worker *w, cb_error *e)
     hearing h;
 
     if (hearing_init(w, &h) &&
-        cb_listener_open(w->listen_url ? w->listen_url : w->url, h.queues, h.n, &l, e)) {
+        cb_listener_open(w->listen_url ? w->listen_url : w->url, w->id, h.queues, h.n, &l, e)) {
         listener_set(w, l);
         metrics_connection_up(w->metrics, CONNECTION_LISTEN, true);
         (void)listen_on(w, l, &h, e);

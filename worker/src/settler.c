@@ -33,7 +33,7 @@ void outcomes_put(outcomes *q, outcome *o)
         q->first = o;
     q->last = o;
     q->n++;
-    if (q->waiting)
+    if (q->waiting && q->n >= q->enough)
         pthread_cond_signal(&q->filled);
     pthread_mutex_unlock(&q->mutex);
 }
@@ -63,6 +63,19 @@ static bool wait_for_one(outcomes *q)
         q->waiting = false;
     }
     return q->first != NULL;
+}
+
+void outcomes_gather(outcomes *q, size_t enough, int64_t ns)
+{
+    pthread_mutex_lock(&q->mutex);
+    if (q->n < enough && !q->ending) {
+        q->waiting = true;
+        q->enough = enough;
+        waiting_for(&q->filled, &q->mutex, ns);
+        q->enough = 0;
+        q->waiting = false;
+    }
+    pthread_mutex_unlock(&q->mutex);
 }
 
 bool outcomes_wait(outcomes *q)
@@ -110,6 +123,12 @@ typedef struct {
     char *items;
     size_t n;
 } flushing;
+
+/* While work trickles, flushes take so much of the time at most: see CLAIM_PACE. */
+enum {
+    FLUSH_PACE = 3
+};
+static const int64_t longest_flush_pace_ns = 24000000;
 
 void settler_init(settler *s, cb_worker *w, const lane_ops *ops)
 {
@@ -178,7 +197,9 @@ static bool settler_write(settler *s, char *items, size_t n, cb_error *e)
     if (!s->ops->settle(w, conn->db, items, n, &refused, e))
         return false;
     connection_worked(conn);
-    metrics_settle(w->metrics, n, (now_ns() - from) / 1000);
+    int64_t took = now_ns() - from;
+    s->typical_ns += (took - s->typical_ns) / 4;
+    metrics_settle(w->metrics, n, took / 1000);
     metrics_refused(w->metrics, refused);
     return true;
 }
@@ -299,6 +320,37 @@ static void settler_gather(const settler *s)
         nanosleep(&moment, NULL);
 }
 
+/* How many of this kind could still come to something while none of its lanes is full; 0: nobody
+ * is to be waited for. */
+static size_t settler_expects(const settler *s)
+{
+    size_t in_flight = 0;
+    bool trickles = false;
+
+    for (size_t i = 0; i < s->worker->n_domains; i++) {
+        const lane *l = worker_lane(s->worker, s->ops->kind, i);
+        size_t n = atomic_load(&l->in_flight);
+        if (n > 0 && atomic_load(&l->claiming.sleep.hot))
+            return 0;
+        in_flight += n;
+        trickles |= lane_trickles(l);
+    }
+    return trickles && !atomic_load(&s->worker->stopping) ? in_flight : 0;
+}
+
+/* Not for longer than all that is in flight has come to something. */
+static void settler_pace(settler *s)
+{
+    int64_t pace = FLUSH_PACE * s->typical_ns;
+    int64_t left =
+        s->flushed_at - now_ns() + (pace < longest_flush_pace_ns ? pace : longest_flush_pace_ns);
+    size_t expected = left > 0 ? settler_expects(s) : 0;
+
+    if (expected > 0)
+        outcomes_gather(&s->waiting, expected, left);
+    s->flushed_at = now_ns();
+}
+
 void *settler_thread(void *arg)
 {
     settler *s = arg;
@@ -307,6 +359,7 @@ void *settler_thread(void *arg)
 
     while (f.batch && f.items && outcomes_wait(&s->waiting)) {
         settler_gather(s);
+        settler_pace(s);
         f.n = outcomes_take(&s->waiting, f.batch, FLUSH_ITEMS, FLUSH_BYTES);
         /* At the end once more for what the last handlers came to, but only once. */
         if (settler_flush(s, &f) > 0 && atomic_load(&s->worker->ending) && !s->ops->left)

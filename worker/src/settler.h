@@ -12,7 +12,8 @@ typedef struct {
     size_t (*bytes)(const outcome *o); /* of one, on the wire */
     outcome *first, *last;
     size_t n;
-    bool waiting; /* its reader, on `filled` */
+    bool waiting;  /* its reader, on `filled`, */
+    size_t enough; /* for so many; 0: for one */
     bool ending;
 } outcomes;
 
@@ -26,6 +27,8 @@ size_t outcomes_count(outcomes *q);
 
 /* Waits until there is one; false: ended. */
 bool outcomes_wait(outcomes *q);
+/* Waits until there are so many, or so long; once it is ending not at all. */
+void outcomes_gather(outcomes *q, size_t enough, int64_t ns);
 /* Waits like that, then takes up to max outcomes of together max_bytes (one at least). 0: ended. */
 size_t outcomes_take(outcomes *q, outcome **to, size_t max, size_t max_bytes);
 
@@ -33,8 +36,10 @@ typedef struct {
     cb_worker *worker;
     const lane_ops *ops;
     outcomes waiting;
-    outcomes refused; /* by the database: watch brings them again */
-    trouble trouble;  /* the database takes none of them */
+    outcomes refused;   /* by the database: watch brings them again */
+    trouble trouble;    /* the database takes none of them */
+    int64_t flushed_at; /* when the last flush began */
+    int64_t typical_ns; /* how long they took of late */
 } settler;
 
 void settler_init(settler *s, cb_worker *w, const lane_ops *ops);

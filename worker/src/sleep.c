@@ -6,7 +6,10 @@
  * notified nobody), then wait for the listener. A sender who looked for sleepers before the
  * announcement and commits after that look notifies nobody either, so further looks follow, each
  * after as long as the sleep has lasted, up to the poll interval, which is also there in case the
- * listener went deaf. */
+ * listener went deaf.
+ *
+ * Senders wake one sleeper, the one that announced itself last. So whoever cannot take what it is
+ * woken for must not be announced, and hands on what it may have been woken for already. */
 #include "sleep.h"
 
 #include "clock.h"
@@ -65,10 +68,11 @@ static void announce(sleeper *s)
         return;
     }
     trouble_end(&s->refused);
-    if (s->announced < from) /* else the one before is still there */
+    if (s->announced < from) { /* else the one before is still there */
         s->asleep_since = from;
+        s->poll_at = from; /* once more, now that senders know */
+    }
     s->announced = from + seconds_to_ns(seconds);
-    s->poll_at = from; /* once more, now that senders know */
 }
 
 static void wake_up(sleeper *s)
@@ -83,13 +87,29 @@ static void wake_up(sleeper *s)
         failed(s, &e, "wake");
 }
 
+void sleep_pass_on(sleeper *s)
+{
+    db_connection *conn = s->conn;
+    cb_error e = { 0 };
+
+    s->announced = 0;
+    if (!cb_sleep_pass_on(conn->db, conn->worker->id, s->queues, s->n_queues, &e))
+        failed(s, &e, "wake");
+}
+
+void sleep_leave(sleeper *s)
+{
+    if (s->announced >= now_ns())
+        sleep_pass_on(s);
+}
+
 static void found_some(sleeper *s)
 {
     int64_t now = now_ns();
 
     s->hits = now - s->last_hit < busy_gap_ns ? s->hits + 1 : 1;
     s->last_hit = now;
-    if (s->hot || s->hits >= BUSY_HITS)
+    if (!s->hot && s->hits >= BUSY_HITS)
         wake_up(s);
     if (is_announced(s))
         poll_asleep(s);
@@ -105,7 +125,7 @@ static void found_none(sleeper *s)
         return;
     }
     poll_in(s, s->poll_wait > 0 ? 2 * s->poll_wait : first_poll);
-    if (s->poll_wait >= quiet_after && s->notify && atomic_load(&s->conn->worker->hears))
+    if (s->poll_wait >= quiet_after && s->notify && !s->hot && atomic_load(&s->conn->worker->hears))
         announce(s);
 }
 
@@ -122,13 +142,23 @@ void sleep_reset(sleeper *s)
     s->poll_wait = 0;
 }
 
-void sleep_after_claim(sleeper *s, size_t seen, bool hot)
+void sleep_after_claim(sleeper *s, size_t seen, bool hot, bool called)
 {
     s->hot = hot;
+    if (hot && called)
+        sleep_pass_on(s);
+    else if (hot || !atomic_load(&s->conn->worker->hears))
+        sleep_leave(s);
     if (seen > 0)
         found_some(s);
     else
         found_none(s);
+}
+
+void sleep_prefer(sleeper *s)
+{
+    if (is_announced(s))
+        announce(s);
 }
 
 void sleep_after_failure(sleeper *s)

@@ -14,7 +14,7 @@ typedef struct {
     db_connection *conn; /* where sleepers are announced */
     trouble refused;     /* announcing is */
 
-    bool hot;         /* the last claim got all it asked for: there is more */
+    atomic_bool hot;  /* the last claim got all it asked for: there is more; read anywhere */
     int64_t poll_at;  /* when to look next, hint or not */
     double poll_wait; /* seconds, doubling up to the poll interval */
     int hits;         /* claims that found something, each soon after the one before */
@@ -27,9 +27,15 @@ typedef struct {
 void sleep_init(sleeper *s, db_connection *conn, const char *domain);
 /* Begins anew. */
 void sleep_reset(sleeper *s);
-/* A claim saw so many, and perhaps there are more. Announces a sleeper when there was nothing,
- * takes it back when there is much to do. */
-void sleep_after_claim(sleeper *s, size_t seen, bool hot);
+/* A claim saw so many, and perhaps there are more; somebody had called us. Announces a sleeper when
+ * there was nothing, takes it back when there is much to do. */
+void sleep_after_claim(sleeper *s, size_t seen, bool hot, bool called);
+/* Whoever was called before us did not come: those who send next are to call us. */
+void sleep_prefer(sleeper *s);
+/* We were called and cannot come: somebody else is to. */
+void sleep_pass_on(sleeper *s);
+/* The same if we are announced: we may have been called. */
+void sleep_leave(sleeper *s);
 /* A claim failed. */
 void sleep_after_failure(sleeper *s);
 /* Something is due in so many seconds. */

@@ -32,11 +32,15 @@ CB_API bool cb_lease_release_unknown(cb_db *db, const char *domain, const char *
                                      cb_error *e) CB_NODISCARD;
 
 /* Announces that `worker` sleeps on these queues for `seconds` at most: senders notify channel
- * commandbus_<queue> only then. */
+ * commandbus_<queue> only then, with the name of whoever announced itself last. */
 CB_API bool cb_sleep_announce(cb_db *db, const char *worker, const char *const *queues, size_t n,
                               double seconds, cb_error *e) CB_NODISCARD;
 /* It woke up: on these queues, or with n = 0 on all of its queues. */
 CB_API bool cb_sleep_end(cb_db *db, const char *worker, const char *const *queues, size_t n,
                          cb_error *e) CB_NODISCARD;
+/* The same for these queues, and wakes somebody else who sleeps on them: it may not take all that
+ * it was woken for. */
+CB_API bool cb_sleep_pass_on(cb_db *db, const char *worker, const char *const *queues, size_t n,
+                             cb_error *e) CB_NODISCARD;
 
 #endif

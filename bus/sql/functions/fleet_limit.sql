@@ -110,11 +110,15 @@ CREATE OR REPLACE FUNCTION commandbus.wake_for_capacity(domain text, fleet_limit
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET enable_sort = off SET enable_seqscan = off -- see wake_sleepers
 AS $$
+DECLARE
+    sleeper text;
 BEGIN
-    IF (SELECT s.expires_at FROM commandbus.sleeper s
-        WHERE s.queue_name = wake_for_capacity.domain || '__commands'
-          AND s.expires_at > statement_timestamp()
-        ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL
+    sleeper := (SELECT CASE WHEN came_free > 10 THEN '' ELSE left(s.worker, 1000) END
+                FROM commandbus.sleeper s
+                WHERE s.queue_name = wake_for_capacity.domain || '__commands'
+                  AND s.expires_at > statement_timestamp()
+                ORDER BY s.expires_at DESC LIMIT 1);
+    IF sleeper IS NOT NULL
        AND came_free >= (SELECT count(*) FROM (
                SELECT FROM generate_series(1, wake_for_capacity.fleet_limit) s(place)
                CROSS JOIN LATERAL (
@@ -124,7 +128,7 @@ BEGIN
                ) p
                WHERE p.held_until IS NULL OR p.held_until <= clock_timestamp()
                LIMIT came_free + 1) f) THEN
-        PERFORM pg_notify('commandbus_' || wake_for_capacity.domain || '__commands', '');
+        PERFORM pg_notify('commandbus_' || wake_for_capacity.domain || '__commands', sleeper);
     END IF;
 END
 $$;
@@ -289,7 +293,8 @@ BEGIN
         USING ERRCODE = 'lock_not_available',
               HINT = 'Call again; commandbus doctor shows long transactions and who holds them.';
     END;
-    PERFORM commandbus.wake_sleepers(set_fleet_limit.domain || '__commands');
+    -- There may be room for everybody now.
+    PERFORM commandbus.wake_for_many(set_fleet_limit.domain || '__commands', 1000);
     RETURN before <> set_fleet_limit.fleet_limit;
 END
 $$;

@@ -23,10 +23,10 @@ GRANT EXECUTE ON FUNCTION commandbus.send, commandbus.send_many, commandbus.send
 -- (queries/schema.sql), for a process sends commands.
 GRANT EXECUTE ON FUNCTION commandbus.register_domain, commandbus.receive, commandbus.hold_fence,
     commandbus.settle, commandbus.extend, commandbus.release_unknown, commandbus.sleep_announce,
-    commandbus.sleep_end, commandbus.heartbeat, commandbus.retire, commandbus.tidy_fleet,
-    commandbus.set_fleet_limit, commandbus.queue_samples, commandbus.close_batches,
-    commandbus.restore_messages, commandbus.keep_messages, commandbus.restore_replies,
-    commandbus.keep_replies, commandbus.purge
+    commandbus.sleep_end, commandbus.sleep_pass_on, commandbus.heartbeat, commandbus.retire,
+    commandbus.tidy_fleet, commandbus.set_fleet_limit, commandbus.queue_samples,
+    commandbus.close_batches, commandbus.restore_messages, commandbus.keep_messages,
+    commandbus.restore_replies, commandbus.keep_replies, commandbus.purge
     TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.register_process_type, commandbus.deliver_replies,
     commandbus.deliver_former_replies, commandbus.claim_processes, commandbus.next_process_wake,

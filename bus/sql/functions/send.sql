@@ -109,10 +109,10 @@ BEGIN
            reply_to IS NULL OR EXISTS (SELECT FROM commandbus.reply_queue r
                                        WHERE r.queue_name = reply_to
                                          AND NOT r.of_processes) AS may_reply_there,
-           (SELECT s.expires_at FROM commandbus.sleeper s
+           (SELECT left(s.worker, 1000) FROM commandbus.sleeper s
             WHERE s.queue_name = send.domain || '__commands'
               AND s.expires_at > statement_timestamp()
-            ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL AS somebody_sleeps
+            ORDER BY s.expires_at DESC LIMIT 1) AS sleeper
     INTO limits FROM commandbus.domain d WHERE d.domain = send.domain;
     IF NOT FOUND THEN
         PERFORM commandbus.known_domain(domain);
@@ -154,8 +154,8 @@ BEGIN
             || '. Nothing was sent again.');
     END IF;
 
-    IF limits.somebody_sleeps AND coalesce(delay_seconds, 0) = 0 THEN
-        PERFORM pg_notify('commandbus_' || domain || '__commands', '');
+    IF limits.sleeper IS NOT NULL AND coalesce(delay_seconds, 0) = 0 THEN
+        PERFORM pg_notify('commandbus_' || domain || '__commands', limits.sleeper);
     END IF;
     RETURN id;
 END
@@ -208,7 +208,7 @@ BEGIN
     SELECT i, put_commands.domain, 'SENT', session_user FROM unnest(command_ids) i;
 
     IF statement_timestamp() >= ANY (vts) THEN
-        PERFORM commandbus.wake_sleepers(queue_name);
+        PERFORM commandbus.wake_for_many(queue_name, cardinality(command_ids));
     END IF;
 EXCEPTION
     -- Cheaper than ON CONFLICT for each row: in nearly every call there is none.

@@ -1,18 +1,65 @@
--- Who sleeps, and waking them: NOTIFY only when somebody listens.
+-- Who sleeps, and waking one of them: NOTIFY only when somebody listens, and by name.
 
--- Wakes a worker only if one sleeps: a NOTIFY in every commit would serialise all commits.
+-- Wakes the worker that fell asleep last, if one sleeps: a NOTIFY in every commit would serialise
+-- all commits, and if everybody woke up, all but one would claim in vain. The last one, because
+-- whoever has no room is not announced: what comes in one after the other goes to one worker as
+-- long as it keeps up, and is claimed and settled there together. The others hear the name, and
+-- look a little later whether something is still there (worker/src/claimer.c): it may be dead.
 --
 -- Newest first and without a sort, so by the index on time, whatever the planner thinks of a table
 -- that it saw empty. By any other index, or by EXISTS, it would look at every dead row of a held
 -- snapshot.
+--
+-- The name is cut off because a payload has 8000 bytes at most: nobody's announcement may make a
+-- sender fail.
 CREATE OR REPLACE FUNCTION commandbus.wake_sleepers(queue_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
 SET enable_seqscan = off AS $$
+DECLARE
+    sleeper text;
 BEGIN
-    IF (SELECT s.expires_at FROM commandbus.sleeper s
-        WHERE s.queue_name = wake_sleepers.queue_name AND s.expires_at > statement_timestamp()
-        ORDER BY s.expires_at DESC LIMIT 1) IS NOT NULL THEN
-        PERFORM pg_notify('commandbus_' || queue_name, '');
+    sleeper := (SELECT left(s.worker, 1000) FROM commandbus.sleeper s
+                WHERE s.queue_name = wake_sleepers.queue_name
+                  AND s.expires_at > statement_timestamp()
+                ORDER BY s.expires_at DESC LIMIT 1);
+    IF sleeper IS NOT NULL THEN
+        PERFORM pg_notify('commandbus_' || queue_name, sleeper);
+    END IF;
+END
+$$;
+
+-- So many are due at once: more than one worker is likely to take are for everybody (an empty
+-- name). Of fewer, whoever is full before all are taken passes the rest on.
+CREATE OR REPLACE FUNCTION commandbus.wake_for_many(queue_name text, due integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
+SET enable_seqscan = off AS $$
+DECLARE
+    sleeper text;
+BEGIN
+    sleeper := (SELECT CASE WHEN due > 10 THEN '' ELSE left(s.worker, 1000) END
+                FROM commandbus.sleeper s
+                WHERE s.queue_name = wake_for_many.queue_name
+                  AND s.expires_at > statement_timestamp()
+                ORDER BY s.expires_at DESC LIMIT 1);
+    IF sleeper IS NOT NULL THEN
+        PERFORM pg_notify('commandbus_' || queue_name, sleeper);
+    END IF;
+END
+$$;
+
+-- The same unless `worker` itself would be woken, which is about to look anyway.
+CREATE OR REPLACE FUNCTION commandbus.wake_another(queue_name text, worker text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
+SET enable_seqscan = off AS $$
+DECLARE
+    sleeper text;
+BEGIN
+    sleeper := (SELECT left(s.worker, 1000) FROM commandbus.sleeper s
+                WHERE s.queue_name = wake_another.queue_name
+                  AND s.expires_at > statement_timestamp()
+                ORDER BY s.expires_at DESC LIMIT 1);
+    IF sleeper <> left(wake_another.worker, 1000) THEN
+        PERFORM pg_notify('commandbus_' || queue_name, sleeper);
     END IF;
 END
 $$;
@@ -36,4 +83,14 @@ RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     DELETE FROM commandbus.sleeper s
     WHERE s.worker = sleep_end.worker
       AND (sleep_end.queue_names IS NULL OR s.queue_name = ANY (sleep_end.queue_names))
+$$;
+
+-- It does not sleep on these queues any more, and may not take all that it was woken for: somebody
+-- else is to look.
+CREATE OR REPLACE FUNCTION commandbus.sleep_pass_on(worker text, queue_names text[])
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM commandbus.sleep_end(sleep_pass_on.worker, sleep_pass_on.queue_names);
+    PERFORM commandbus.wake_sleepers(q) FROM unnest(queue_names) q;
+END
 $$;

@@ -101,6 +101,10 @@ SELECT commandbus.sleep_announce($1::text, $2::text[], $3::double precision)
 -- $1 worker, $2 queue names or NULL for all of its queues
 SELECT commandbus.sleep_end($1::text, $2::text[])
 
+--: sleep_pass_on
+-- $1 worker, $2 queue names
+SELECT commandbus.sleep_pass_on($1::text, $2::text[])
+
 --: notify
 -- $1 channel, $2 payload: and which backend sent it
 SELECT pg_catalog.pg_notify($1::text, $2::text), pg_catalog.pg_backend_pid()
