@@ -172,9 +172,7 @@ static const struct {
     { "to_ms", "" },
     { "trim_places", "" },
     { "unread_replies", "" },
-    { "wake_another", "" },
     { "wake_for_capacity", "" },
-    { "wake_for_many", "" },
     { "wake_sleepers", "" },
 };
 

@@ -265,8 +265,6 @@ Test(wake_up, by_a_name_that_is_too_long_spoils_no_send)
 
     life_send("");
     test_exec(bus.conn, "SELECT commandbus.wake_sleepers('fx__commands'),"
-                        "commandbus.wake_for_many('fx__commands', 2),"
-                        "commandbus.wake_another('fx__commands', 'w'),"
                         "commandbus.wake_for_capacity('fx', 1, 1)");
 }
 

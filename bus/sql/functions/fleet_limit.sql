@@ -294,7 +294,7 @@ BEGIN
               HINT = 'Call again; commandbus doctor shows long transactions and who holds them.';
     END;
     -- There may be room for everybody now.
-    PERFORM commandbus.wake_for_many(set_fleet_limit.domain || '__commands', 1000);
+    PERFORM commandbus.wake_sleepers(set_fleet_limit.domain || '__commands', 1000);
     RETURN before <> set_fleet_limit.fleet_limit;
 END
 $$;

@@ -75,7 +75,8 @@ BEGIN
            array_agg(DISTINCT w.domain) FILTER (WHERE NOT w.leased) AS domains
     INTO done FROM woken w CROSS JOIN LATERAL unnest(w.ords) o(ord);
     IF done.domains IS NOT NULL THEN
-        PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.domains) d;
+        PERFORM commandbus.wake_sleepers(d || '__processes', cardinality(done.ords))
+        FROM unnest(done.domains) d;
     END IF;
     RETURN done.ords;
 END

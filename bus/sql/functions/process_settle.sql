@@ -357,8 +357,8 @@ BEGIN
         HAVING count(*) > 0;
     END IF;
     IF done.due_domains IS NOT NULL THEN
-        PERFORM commandbus.wake_sleepers(d || '__processes')
-        FROM (SELECT DISTINCT unnest(done.due_domains) AS d) d;
+        PERFORM commandbus.wake_sleepers(d || '__processes', count(*))
+        FROM unnest(done.due_domains) d GROUP BY d;
     END IF;
     IF done.ended_of IS NOT NULL THEN
         batch_ids := ARRAY(SELECT DISTINCT unnest(done.ended_of));

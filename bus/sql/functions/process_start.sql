@@ -284,7 +284,7 @@ BEGIN
             'It was started before: commandbus process show ' || taken || '. Nothing was started.');
     END IF;
     IF ids IS NOT NULL AND lease IS NULL THEN
-        PERFORM commandbus.wake_for_many(known.domain || '__processes', cardinality(ids));
+        PERFORM commandbus.wake_sleepers(known.domain || '__processes', cardinality(ids));
     END IF;
     RETURN QUERY SELECT unnest(ids);
 END

@@ -532,7 +532,7 @@ BEGIN
             ') SELECT count(*) FROM revealed', queue_table, hidden) END
     INTO revealed USING CASE WHEN is_commands THEN interval '366 days' ELSE interval '1 day' END;
     IF revealed > 0 AND NOT dry_run THEN
-        PERFORM commandbus.wake_for_many(queue_name, least(revealed, 1000)::integer);
+        PERFORM commandbus.wake_sleepers(queue_name, revealed);
     END IF;
     RETURN revealed;
 END

@@ -27,7 +27,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM commandbus.put_into(queue_name, messages, NULL, NULL);
-    PERFORM commandbus.wake_sleepers(queue_name);
+    PERFORM commandbus.wake_sleepers(queue_name, cardinality(messages));
     RETURN true;
 END
 $$;

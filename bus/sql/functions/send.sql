@@ -208,7 +208,7 @@ BEGIN
     SELECT i, put_commands.domain, 'SENT', session_user FROM unnest(command_ids) i;
 
     IF statement_timestamp() >= ANY (vts) THEN
-        PERFORM commandbus.wake_for_many(queue_name, cardinality(command_ids));
+        PERFORM commandbus.wake_sleepers(queue_name, cardinality(command_ids));
     END IF;
 EXCEPTION
     -- Cheaper than ON CONFLICT for each row: in nearly every call there is none.

@@ -6,59 +6,29 @@
 -- long as it keeps up, and is claimed and settled there together. The others hear the name, and
 -- look a little later whether something is still there (worker/src/claimer.c): it may be dead.
 --
+-- `due`: so many are there to be taken. More than one worker is likely to take are for everybody
+-- (an empty name); of fewer, whoever is full before all are taken passes the rest on.
+--
 -- Newest first and without a sort, so by the index on time, whatever the planner thinks of a table
 -- that it saw empty. By any other index, or by EXISTS, it would look at every dead row of a held
 -- snapshot.
 --
 -- The name is cut off because a payload has 8000 bytes at most: nobody's announcement may make a
 -- sender fail.
-CREATE OR REPLACE FUNCTION commandbus.wake_sleepers(queue_name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
-SET enable_seqscan = off AS $$
-DECLARE
-    sleeper text;
-BEGIN
-    sleeper := (SELECT left(s.worker, 1000) FROM commandbus.sleeper s
-                WHERE s.queue_name = wake_sleepers.queue_name
-                  AND s.expires_at > statement_timestamp()
-                ORDER BY s.expires_at DESC LIMIT 1);
-    IF sleeper IS NOT NULL THEN
-        PERFORM pg_notify('commandbus_' || queue_name, sleeper);
-    END IF;
-END
-$$;
-
--- So many are due at once: more than one worker is likely to take are for everybody (an empty
--- name). Of fewer, whoever is full before all are taken passes the rest on.
-CREATE OR REPLACE FUNCTION commandbus.wake_for_many(queue_name text, due integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
+-- Before CREATE: what a database may have of before one was woken by name.
+DROP FUNCTION IF EXISTS commandbus.wake_sleepers(text);
+CREATE OR REPLACE FUNCTION commandbus.wake_sleepers(queue_name text, due bigint DEFAULT 1)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
 SET enable_seqscan = off AS $$
 DECLARE
     sleeper text;
 BEGIN
     sleeper := (SELECT CASE WHEN due > 10 THEN '' ELSE left(s.worker, 1000) END
                 FROM commandbus.sleeper s
-                WHERE s.queue_name = wake_for_many.queue_name
+                WHERE s.queue_name = wake_sleepers.queue_name
                   AND s.expires_at > statement_timestamp()
                 ORDER BY s.expires_at DESC LIMIT 1);
     IF sleeper IS NOT NULL THEN
-        PERFORM pg_notify('commandbus_' || queue_name, sleeper);
-    END IF;
-END
-$$;
-
--- The same unless `worker` itself would be woken, which is about to look anyway.
-CREATE OR REPLACE FUNCTION commandbus.wake_another(queue_name text, worker text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
-SET enable_seqscan = off AS $$
-DECLARE
-    sleeper text;
-BEGIN
-    sleeper := (SELECT left(s.worker, 1000) FROM commandbus.sleeper s
-                WHERE s.queue_name = wake_another.queue_name
-                  AND s.expires_at > statement_timestamp()
-                ORDER BY s.expires_at DESC LIMIT 1);
-    IF sleeper <> left(wake_another.worker, 1000) THEN
         PERFORM pg_notify('commandbus_' || queue_name, sleeper);
     END IF;
 END
