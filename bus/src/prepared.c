@@ -28,7 +28,7 @@ static const char *const repeated[] = {
     cb_sql_deliver_replies,
     cb_sql_claim_processes,
     cb_sql_next_process_wake,
-    cb_sql_settle_processes,
+    cb_sql_settle_process_arrays,
     cb_sql_extend_processes,
 };
 static_assert(sizeof repeated / sizeof *repeated == PREPARED_MOST, "one place for each");

@@ -16,35 +16,67 @@ const int64_t lost_reply_ms = 60000, outcome_wait_ms = 120000;
 
 /* ---- sending ---- */
 
+static void command_done(run_command *c)
+{
+    free(c->domain);
+    free(c->command_type);
+    json_object_put(c->data);
+    *c = (run_command){ 0 };
+}
+
+void commands_drop(run_commands *c, size_t kept)
+{
+    while (c->n > kept)
+        command_done(&c->items[--c->n]);
+}
+
+/* Copies the texts. False, and nothing added, without memory. */
+static bool commands_add(run_commands *c, const char *domain, const char *command_type,
+                         const run_command *more)
+{
+    if (c->n == c->room) {
+        size_t room = c->room ? 2 * c->room : 4;
+        run_command *items = realloc(c->items, room * sizeof *items);
+        if (!items)
+            return false;
+        c->items = items;
+        c->room = room;
+    }
+    run_command *to = &c->items[c->n];
+    *to = *more;
+    to->domain = strdup(domain);
+    to->command_type = strdup(command_type);
+    json_object_get(to->data);
+    c->n++;
+    if (to->domain && to->command_type)
+        return true;
+    commands_drop(c, c->n - 1);
+    return false;
+}
+
 bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
                   int max_attempts, int timeout_seconds)
 {
     OWNED(json_object) data = data_adopted;
-    json_object *o = json_object_new_object();
     char key[512];
 
-    if (!o || !data) {
-        json_object_put(o);
+    if (!data || !r->domain || !r->command_type)
         return false;
-    }
+    snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no + 1);
+    run_command command = { .id = cb_uuid_derived(&p->claim.row->process_id, key),
+                            .data = data,
+                            .max_attempts = max_attempts > 0 ? max_attempts : 0,
+                            .timeout_seconds = timeout_seconds > 0 ? timeout_seconds : 0 };
+    if (!commands_add(&p->outcome.commands, r->domain, r->command_type, &command))
+        return false;
     r->send_no++;
-    snprintf(key, sizeof key, "%s/%s/%d", prefix, r->name, r->send_no);
-    r->command_id = cb_uuid_derived(&p->claim.row->process_id, key);
+    r->command_id = command.id;
     r->status = RECORD_WAITING;
     r->attempts++;
     r->max_attempts = max_attempts;
     r->dirty = true;
     record_set_text(&r->error_code, NULL);
     record_set_text(&r->error_message, NULL);
-    put_text(o, "domain", r->domain);
-    put_text(o, "command_type", r->command_type);
-    put_text(o, "command_id", r->command_id.text);
-    put_shared(o, "data", data);
-    if (max_attempts > 0)
-        put_int(o, "max_attempts", max_attempts);
-    if (timeout_seconds > 0)
-        put_int(o, "timeout_seconds", timeout_seconds);
-    json_object_array_add(p->outcome.commands, o);
     p->figures.sent_to =
         p->figures.sent == 0 || (p->figures.sent_to && strcmp(p->figures.sent_to, r->domain) == 0)
             ? r->domain
@@ -57,7 +89,7 @@ bool command_send(cb_process *p, record *r, const char *prefix, json_object *dat
  * event tells of it. */
 bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, json_object *data)
 {
-    json_object *o = NULL;
+    OWNED(json_object) given = NULL;
     json_object *told = NULL;
     char key[512];
 
@@ -69,22 +101,18 @@ bool cb_hook_send(cb_process *p, const char *domain, const char *command_type, j
         run_stray(p, "cb_hook_send() was called outside a hook");
         return false;
     }
-    if (!domain || !command_type || !(told = json_object_new_object()))
+    given = data ? json_object_get(data) : json_object_new_object();
+    if (!domain || !command_type || !given || !(told = json_object_new_object()))
         return false;
-    if (!(o = json_object_new_object())) {
+    snprintf(key, sizeof key, "hook/%s/%zu", p->guard.function, p->outcome.commands.n);
+    run_command command = { .id = cb_uuid_derived(&p->claim.row->process_id, key),
+                            .data = given,
+                            .without_reply = true };
+    if (!commands_add(&p->outcome.commands, domain, command_type, &command)) {
         json_object_put(told);
         return false;
     }
-    snprintf(key, sizeof key, "hook/%s/%zu", p->guard.function,
-             json_object_array_length(p->outcome.commands));
-    cb_uuid id = cb_uuid_derived(&p->claim.row->process_id, key);
-    put_text(o, "domain", domain);
-    put_text(o, "command_type", command_type);
-    put_text(o, "command_id", id.text);
-    put_text(o, "reply_to", "");
-    put(o, "data", data ? json_object_get(data) : json_object_new_object());
-    json_object_array_add(p->outcome.commands, o);
-    put_text(told, "command_id", id.text);
+    put_text(told, "command_id", command.id.text);
     put_text(told, "domain", domain);
     put_text(told, "command_type", command_type);
     run_event(p, "COMMAND_SENT", p->guard.function, told);

@@ -331,7 +331,7 @@ static void sort_out_replies(cb_process *p)
         put_text(details, "command_id", reply_text(item, "command_id"));
         put_text(details, "outcome", item->name);
         put(details, "final", json_object_new_boolean(reply_is_final(item)));
-        put_int(details, "seq", item->seq); /* settle_processes keeps all of it */
+        put_int(details, "seq", item->seq); /* the settle keeps all of it */
         run_event(p, "LATE_REPLY", NULL, details);
         item->consumed = true;
     }

@@ -45,8 +45,9 @@ void outcome_done(run_outcome *o)
     free(o->wait);
     free(o->error_code);
     free(o->error_message);
-    free(o->item);
-    json_object_put(o->commands);
+    cb_process_item_free(o->item);
+    commands_drop(&o->commands, 0);
+    free(o->commands.items);
     json_object_put(o->cancels);
     json_object_put(o->events);
     *o = (run_outcome){ 0 };
@@ -113,7 +114,7 @@ void run_waited(cb_process *p, record *r)
 
 void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
 {
-    size_t sent = json_object_array_length(p->outcome.commands);
+    size_t sent = p->outcome.commands.n;
     size_t told = json_object_array_length(p->outcome.events);
     cb_error e = { 0 };
 
@@ -132,8 +133,7 @@ void run_hook(cb_process *p, const char *name, cb_hook_fn *hook)
     }
     run_stray(p, "%s left a state that cannot be kept, so it was undone: %s", name, e.message);
     state_restore(p);
-    json_object_array_del_idx(p->outcome.commands, sent,
-                              json_object_array_length(p->outcome.commands) - sent);
+    commands_drop(&p->outcome.commands, sent);
     json_object_array_del_idx(p->outcome.events, told,
                               json_object_array_length(p->outcome.events) - told);
 }

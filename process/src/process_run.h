@@ -16,7 +16,7 @@
  * leave.c         away from forward: the outcome of a command that is out, then on
  * compensation.c  undoing what has completed, in reverse order
  * outcome.c       how a run ends
- * settlement.c    what the run came to, as one JSON object for settle_processes
+ * settlement.c    what the run came to, as one item to be settled
  *
  * A run belongs to one thread. */
 #ifndef PROCESS_RUN_H
@@ -163,6 +163,20 @@ typedef struct {
     int64_t timeout_ms, timeout_at; /* likewise */
 } run_timers;
 
+/* A command that is sent with the next settlement. */
+typedef struct {
+    char *domain, *command_type;
+    cb_uuid id;
+    json_object *data;
+    bool without_reply;
+    int max_attempts, timeout_seconds; /* 0: none */
+} run_command;
+
+typedef struct {
+    run_command *items;
+    size_t n, room;
+} run_commands;
+
 /* What comes of the run: what the next settlement says. */
 typedef struct {
     process_status status;
@@ -171,11 +185,12 @@ typedef struct {
     char *error_code, *error_message;
     run_timers timers;
     bool deadline_spent;
-    json_object *commands, *cancels, *events;
+    run_commands commands;
+    json_object *cancels, *events;
     int64_t settle_no;
     /* What the step that begins may take: its checkpoint renews the lease for it. */
     double step_seconds;
-    char *item; /* the text of the last settlement */
+    cb_process_item *item; /* the last settlement */
 } run_outcome;
 
 /* For metrics. */
@@ -385,6 +400,8 @@ extern const int64_t step_pause_ms;
 bool step_is_exhausted_by_crash(const record *r, const cb_step_options *options);
 
 /* ---- command.c ---- */
+/* All but the first so many are not sent after all. */
+void commands_drop(run_commands *c, size_t kept);
 /* Puts a command of this record into what is sent with the next settle. */
 bool command_send(cb_process *p, record *r, const char *prefix, json_object *data_adopted,
                   int max_attempts, int timeout_seconds);

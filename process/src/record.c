@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_build.h"
-
 const char *const record_kind_names[KINDS] = {
     [KIND_STEP] = "STEP",
     [KIND_WAIT] = "WAIT",
@@ -152,6 +150,8 @@ bool record_read(json_object *from, int ordinal, record *to)
     to->opening = json_object_get(column(from, CB_RECORD_OPENING));
     to->patch = json_object_get(column(from, CB_RECORD_PATCH));
     to->compensation = json_object_get(column(from, CB_RECORD_OWES));
+    to->settled_status = to->status;
+    to->settled_command = to->command_id;
     return true;
 }
 
@@ -177,47 +177,62 @@ bool inbox_read(json_object *from, inbox_item *to)
 
 /* ---- writing ---- */
 
-static void write_command(json_object *o, const record *r)
+static const char *json_text(json_object *value)
 {
-    if (r->command_id.text[0])
-        put_text(o, "command_id", r->command_id.text);
-    if (r->response_id.text[0])
-        put_text(o, "response_id", r->response_id.text);
-    put_text(o, "domain", r->domain);
-    put_text(o, "command_type", r->command_type);
-    if (r->send_no > 0)
-        put_int(o, "send_no", r->send_no);
-    if (r->during > 0)
-        put_int(o, "during", r->during);
-    if (r->timeout_ms > 0 || r->untimed)
-        put_int(o, "timeout_ms", r->timeout_ms);
+    return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : NULL;
 }
 
-json_object *record_write(const record *r)
+static const char *id_text(const cb_uuid *id)
 {
-    json_object *o = json_object_new_object();
+    return id->text[0] ? id->text : NULL;
+}
 
-    if (!o)
-        return NULL;
-    put_int(o, "ordinal", r->ordinal);
-    put_text(o, "kind", record_kind_names[r->kind]);
-    put_text(o, "status", record_status_names[r->status]);
-    put_text(o, "name", r->name);
-    put_int(o, "attempts", r->attempts);
-    if (r->max_attempts > 0)
-        put_int(o, "max_attempts", r->max_attempts);
-    write_command(o, r);
-    if (r->took_ms >= 0)
-        put(o, "took_ms", json_object_new_double(r->took_ms));
-    put_text(o, "error_code", r->error_code);
-    put_text(o, "error_message", r->error_message);
-    put_shared(o, "result", r->result);
-    put_shared(o, "opening", r->opening);
-    put_shared(o, "patch", r->patch);
-    put_shared(o, "owes", r->compensation);
-    if (r->in_doubt)
-        put(o, "in_doubt", json_object_new_boolean(true));
-    if (!record_is_open(r) || r->status == RECORD_FAILED)
-        put(o, "finished", json_object_new_boolean(true));
-    return o;
+/* Whether what the database has of it may be of another attempt, or of another command. */
+static bool may_repeat(const record *r)
+{
+    return r->settled_status == RECORD_RETRY || r->settled_status == RECORD_FAILED ||
+           (r->settled_status == RECORD_STARTED && r->status == RECORD_STARTED) ||
+           strcmp(r->settled_command.text, r->command_id.text) != 0;
+}
+
+void record_put(const record *r, bool is_new, cb_process_item *to)
+{
+    cb_process_record out = {
+        .ordinal = r->ordinal,
+        .kind = record_kind_names[r->kind],
+        .status = record_status_names[r->status],
+        .name = r->name,
+        .attempts = r->attempts,
+        .max_attempts = r->max_attempts > 0 ? r->max_attempts : 0,
+        .send_no = r->send_no > 0 ? r->send_no : 0,
+        .during = r->during > 0 ? r->during : 0,
+        .command_id = id_text(&r->command_id),
+        .response_id = id_text(&r->response_id),
+        .domain = r->domain,
+        .command_type = r->command_type,
+        .timeout_ms = r->timeout_ms > 0 || r->untimed ? (double)r->timeout_ms : -1,
+        .took_ms = r->took_ms,
+        .error_code = r->error_code,
+        .error_message = r->error_message,
+        .result = json_text(r->result),
+        .opening = json_text(r->opening),
+        .patch = json_text(r->patch),
+        .owes = json_text(r->compensation),
+        .in_doubt = r->in_doubt,
+        .finished = !record_is_open(r) || r->status == RECORD_FAILED,
+    };
+
+    if (is_new)
+        cb_process_item_open(to, &out);
+    else
+        cb_process_item_rewrite(to, &out, may_repeat(r));
+}
+
+void record_settled(record *r)
+{
+    r->dirty = false;
+    r->timeout_ms = 0;
+    r->untimed = false;
+    r->settled_status = r->status;
+    r->settled_command = r->command_id;
 }

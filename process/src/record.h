@@ -3,6 +3,7 @@
 #define PROCESS_RECORD_H
 
 #include <commandbus/handler.h>
+#include <commandbus/process_item.h>
 #include <commandbus/process_row.h>
 
 #include "process_status.h"
@@ -69,6 +70,9 @@ typedef struct {
     int64_t since; /* moment from which it has waited, 0: it has not */
     command_status command_status;
     bool dirty; /* not yet settled as it is */
+    /* As the database has them, of one that it has. */
+    record_status settled_status;
+    cb_uuid settled_command;
 } record;
 
 typedef enum {
@@ -117,8 +121,10 @@ void record_drop_result(record *r);
 bool record_read(json_object *from, int ordinal, record *to);
 bool inbox_read(json_object *from, inbox_item *to);
 
-/* As settle_processes takes it. The caller owns it; NULL without memory. */
-json_object *record_write(const record *r);
+/* Puts it into what is settled. is_new: the database has none of this ordinal. */
+void record_put(const record *r, bool is_new, cb_process_item *to);
+/* The database has it as it is. */
+void record_settled(record *r);
 
 /* True while the record has not got its end. */
 bool record_is_open(const record *r);

@@ -168,10 +168,9 @@ static bool run_load(cb_process *p, cb_error *e)
             ? PHASE_COMPENSATING
             : PHASE_FORWARD;
     p->outcome.settle_no = p->claim.row->settle_no;
-    p->outcome.commands = json_object_new_array();
     p->outcome.cancels = json_object_new_array();
     p->outcome.events = json_object_new_array();
-    if (!p->outcome.commands || !p->outcome.cancels || !p->outcome.events)
+    if (!p->outcome.cancels || !p->outcome.events)
         return cb_fail(e, CB_MEMORY, "out of memory for a run");
     if (!record_set_text(&p->outcome.step, p->claim.row->current_step) ||
         !record_set_text(&p->outcome.wait, p->claim.row->current_wait) ||
@@ -349,6 +348,11 @@ void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *h
     atomic_store(&p->guard.from_abroad, false);
     p->claim.row = NULL; /* borrowed for the call */
     p->claim.unreadable = NULL;
+}
+
+cb_process_item *cb_run_take_item(cb_run *run)
+{
+    return cb_process_item_take(&run->process.outcome.item);
 }
 
 void cb_run_forget(cb_run *run)

@@ -1,4 +1,4 @@
-/* What a run came to, as settle_processes takes it. */
+/* What a run came to, as an item to be settled. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,17 +29,6 @@ static json_object *state_json(const cb_process *p)
     return o;
 }
 
-/* One that cannot be written stays as it was. */
-static void put_state(json_object *o, cb_process *p)
-{
-    json_object *state = state_json(p);
-
-    if (state)
-        put(o, "state", state);
-    else
-        run_stray(p, "the code left a state that cannot be kept");
-}
-
 /* Whether what it waits for is the reply to a command. */
 static bool awaits_reply(const cb_process *p)
 {
@@ -49,86 +38,6 @@ static bool awaits_reply(const cb_process *p)
             return r->command_id.text[0] != 0;
     }
     return false;
-}
-
-/* What is said with every settle; what is left out is NULL there. */
-static void put_row(json_object *o, cb_process *p)
-{
-    put_text(o, "process_id", p->claim.row->process_id.text);
-    put_int(o, "lease_no", p->claim.row->lease_no);
-    put_int(o, "settle_no", p->outcome.settle_no);
-    put_int(o, "version", p->claim.type ? type_version(run_type(p)) : 0);
-    put_text(o, "status", process_status_names[p->outcome.status]);
-    put_text(o, "phase", process_phase_names[p->outcome.phase]);
-    put_text(o, "step", p->outcome.step);
-    put_text(o, "wait", p->outcome.wait);
-    if (awaits_reply(p))
-        put(o, "awaits_reply", json_object_new_boolean(true));
-    put_text(o, "error_code", p->outcome.error_code);
-    put_text(o, "error_message", p->outcome.error_message);
-    OWNED(json_object) leaves = leaving_write(&p->leaving);
-    put_shared(o, "leaving", leaves);
-    put(o, "deadline_spent", json_object_new_boolean(p->outcome.deadline_spent));
-    put_int(o, "seen", p->claim.row->inbox_seq);
-    if (p->state.changed)
-        put_state(o, p);
-}
-
-static void put_timers(json_object *o, const cb_process *p)
-{
-    put_text(o, "wake", wake_names[p->outcome.timers.wake]);
-    if (p->outcome.timers.retry_ms > 0)
-        put_int(o, "retry_ms", p->outcome.timers.retry_ms);
-    else if (p->outcome.timers.retry_at > 0)
-        put_int(o, "retry_at_ms", p->outcome.timers.retry_at);
-    if (p->outcome.timers.timeout_ms > 0)
-        put_int(o, "timeout_ms", p->outcome.timers.timeout_ms);
-    else if (p->outcome.timers.timeout_at > 0)
-        put_int(o, "timeout_at_ms", p->outcome.timers.timeout_at);
-}
-
-static json_object *dirty_records(const cb_process *p)
-{
-    json_object *list = json_object_new_array();
-
-    for (size_t i = 0; list && i < p->history.n; i++) {
-        if (p->history.records[i].dirty)
-            json_object_array_add(list, record_write(&p->history.records[i]));
-    }
-    return list;
-}
-
-static json_object *consumed_items(const cb_process *p)
-{
-    json_object *list = json_object_new_array();
-
-    for (size_t i = 0; list && i < p->inbox.n; i++) {
-        if (p->inbox.items[i].consumed)
-            json_object_array_add(list, json_object_new_int(p->inbox.items[i].seq));
-    }
-    return list;
-}
-
-static void put_list(json_object *o, const char *key, json_object *list_adopted)
-{
-    if (json_object_array_length(list_adopted) > 0)
-        put(o, key, list_adopted);
-    else
-        json_object_put(list_adopted);
-}
-
-static bool put_lists(json_object *o, const cb_process *p)
-{
-    json_object *records = dirty_records(p), *consumed = consumed_items(p);
-
-    if (records)
-        put_list(o, "records", records);
-    if (consumed)
-        put_list(o, "consumed", consumed);
-    put_list(o, "commands", json_object_get(p->outcome.commands));
-    put_list(o, "cancels", json_object_get(p->outcome.cancels));
-    put_list(o, "events", json_object_get(p->outcome.events));
-    return records && consumed;
 }
 
 /* The caller's, or longer if the step that begins may take longer and nobody renews it
@@ -141,26 +50,90 @@ static double lease_seconds(const cb_process *p)
                                                                      : least;
 }
 
+static const char *plain(json_object *value)
+{
+    return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : NULL;
+}
+
+static const char *plain_unless_empty(json_object *list)
+{
+    return json_object_array_length(list) > 0 ? plain(list) : NULL;
+}
+
+/* The row. A state that cannot be written stays as it was. */
+static cb_process_item *new_item(cb_process *p, bool checkpoint)
+{
+    const run_timers *timers = &p->outcome.timers;
+    OWNED(json_object) state = p->state.changed ? state_json(p) : NULL;
+    OWNED(json_object) leaves = leaving_write(&p->leaving);
+
+    if (p->state.changed && !state)
+        run_stray(p, "the code left a state that cannot be kept");
+    return cb_process_item_new(&(cb_process_outcome){
+        .process_id = p->claim.row->process_id,
+        .lease_no = p->claim.row->lease_no,
+        .settle_no = p->outcome.settle_no,
+        .checkpoint = checkpoint,
+        .vt_seconds = checkpoint && p->claim.host->lease_seconds > 0 ? lease_seconds(p) : 0,
+        .version = p->claim.type ? type_version(run_type(p)) : 0,
+        .status = process_status_names[p->outcome.status],
+        .phase = process_phase_names[p->outcome.phase],
+        .step = p->outcome.step,
+        .wait = p->outcome.wait,
+        .awaits_reply = awaits_reply(p),
+        .state = plain(state),
+        .error_code = p->outcome.error_code,
+        .error_message = p->outcome.error_message,
+        .leaving = plain(leaves),
+        .deadline_spent = p->outcome.deadline_spent,
+        .seen = p->claim.row->inbox_seq,
+        .retry_ms = timers->retry_ms > 0 ? (double)timers->retry_ms : 0,
+        .retry_at_ms = timers->retry_ms <= 0 && timers->retry_at > 0 ? (double)timers->retry_at : 0,
+        .timeout_ms = timers->timeout_ms > 0 ? (double)timers->timeout_ms : 0,
+        .timeout_at_ms =
+            timers->timeout_ms <= 0 && timers->timeout_at > 0 ? (double)timers->timeout_at : 0,
+        .wake = wake_names[timers->wake],
+        .cancels = plain_unless_empty(p->outcome.cancels),
+        .events = plain_unless_empty(p->outcome.events),
+    });
+}
+
+static void put_commands(cb_process_item *item, const run_commands *commands)
+{
+    for (size_t i = 0; i < commands->n; i++) {
+        const run_command *c = &commands->items[i];
+        cb_process_item_send(item, &(cb_process_command){ .domain = c->domain,
+                                                          .command_type = c->command_type,
+                                                          .data = plain(c->data),
+                                                          .command_id = c->id.text,
+                                                          .without_reply = c->without_reply,
+                                                          .max_attempts = c->max_attempts,
+                                                          .timeout_seconds = c->timeout_seconds });
+    }
+}
+
 bool settlement_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
 {
-    OWNED(json_object) o = json_object_new_object();
-    const char *text = NULL;
+    OWNED(cb_process_item) item = new_item(p, checkpoint);
 
-    if (!o)
+    if (!item)
         return false;
-    put_row(o, p);
-    put_timers(o, p);
-    if (checkpoint)
-        put(o, "checkpoint", json_object_new_boolean(true));
-    if (checkpoint && p->claim.host->lease_seconds > 0)
-        put(o, "vt_seconds", json_object_new_double(lease_seconds(p)));
-    if (put_lists(o, p))
-        text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-    free(p->outcome.item);
-    p->outcome.item = text ? strdup(text) : NULL;
+    for (size_t i = 0; i < p->history.n; i++) {
+        if (p->history.records[i].dirty)
+            record_put(&p->history.records[i], i >= p->history.n_settled, item);
+    }
+    for (size_t i = 0; i < p->inbox.n; i++) {
+        if (p->inbox.items[i].consumed)
+            cb_process_item_consume(item, p->inbox.items[i].seq);
+    }
+    put_commands(item, &p->outcome.commands);
+    if (!cb_process_item_is_whole(item))
+        return false;
+    cb_process_item_free(p->outcome.item);
+    p->outcome.item = cb_process_item_take(&item);
     *ret =
         (cb_process_settlement){ .process_id = p->claim.row->process_id, .item = p->outcome.item };
-    return p->outcome.item != NULL;
+    return true;
 }
 
 /* What was in the settlement is known to the database now. */
@@ -169,19 +142,15 @@ static void settled(cb_process *p)
     p->outcome.settle_no++;
     p->history.n_settled = p->history.n;
     p->state.changed = false;
-    for (size_t i = 0; i < p->history.n; i++) {
-        p->history.records[i].dirty = false;
-        p->history.records[i].timeout_ms = 0;
-        p->history.records[i].untimed = false;
-    }
+    for (size_t i = 0; i < p->history.n; i++)
+        record_settled(&p->history.records[i]);
     size_t left = 0;
     for (size_t i = 0; i < p->inbox.n; i++) {
         if (!p->inbox.items[i].consumed)
             p->inbox.items[left++] = p->inbox.items[i];
     }
     p->inbox.n = left;
-    json_object_array_del_idx(p->outcome.commands, 0,
-                              json_object_array_length(p->outcome.commands));
+    commands_drop(&p->outcome.commands, 0);
     json_object_array_del_idx(p->outcome.cancels, 0, json_object_array_length(p->outcome.cancels));
     json_object_array_del_idx(p->outcome.events, 0, json_object_array_length(p->outcome.events));
 }

@@ -45,9 +45,13 @@ static void claim_members(int n, cb_uuid *ids)
 static void end_as(const cb_uuid *id, int settle_no, const char *status)
 {
     char members[100];
+    cb_error e = { 0 };
 
     snprintf(members, sizeof members, "\"wake\":\"NEVER\",\"status\":\"%s\"", status);
-    expect_verdict(CB_SETTLED, process_settle(id, settle_no, members));
+    cb_process_settlement one = { .item = process_item_new(id, settle_no, members) };
+    expect_ok(cb_process_settle(bus.db, "w", &one, 1, &e), e);
+    expect_verdict(CB_SETTLED, one.verdict);
+    settlements_free(&one, 1);
 }
 
 /* status total/completed/failed/canceled, tsq/in progress/pending */
@@ -238,7 +242,7 @@ Test(process_batch, that_nobody_closed_is_closed_by_housekeeping_once) /* BUS.5 
 
 typedef struct {
     cb_db *db[2];
-    const char *items[2];
+    cb_process_item *items[2];
     cb_verdict verdicts[2];
 } race;
 
@@ -261,12 +265,14 @@ Test(process_batch, whose_last_two_end_at_the_same_moment_completes_exactly_once
         claim_members(2, members);
         for (int i = 0; i < 2; i++)
             r.items[i] =
-                process_item(&members[i], 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\"");
+                process_item_new(&members[i], 0, "\"wake\":\"NEVER\",\"status\":\"COMPLETED\"");
 
         parallel_run(2, settle_item, &r);
 
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
             expect_verdict(CB_SETTLED, r.verdicts[i]);
+            cb_process_item_free(r.items[i]);
+        }
         cr_assert_eq(close_batches(), 0, "round %d was left to housekeeping", round);
         expect_batch("COMPLETED 2/2/0/0, 0/0/0", id);
         expect_batch_told(1, id, "fx__replies");

@@ -57,7 +57,7 @@ static cb_uuid settle_four(const char *members, cb_verdict expected, size_t *ref
         ids[i] = process_put("");
         items[i] = (cb_process_settlement){
             .process_id = ids[i],
-            .item = process_item(&ids[i], 0, i == 2 ? members : WAITS),
+            .item = process_item_new(&ids[i], 0, i == 2 ? members : WAITS),
         };
     }
     cr_assert_not(cb_process_settle(bus.db, "w", items, 4, &e));
@@ -72,6 +72,7 @@ static cb_uuid settle_four(const char *members, cb_verdict expected, size_t *ref
         expect_process("WAITING_FOR_ASYNC 1", ids[i], "status, settle_no");
     }
     expect_verdict(expected, items[2].verdict);
+    settlements_free(items, 4);
     return ids[2];
 }
 
@@ -134,7 +135,7 @@ Test(process_commands, of_a_refused_checkpoint_stop_the_run)
 Test(process_commands, wait_when_the_server_is_in_trouble)
 {
     cb_uuid id = process_put("");
-    cb_process_settlement item = { .process_id = id, .item = process_item(&id, 0, WAITS) };
+    cb_process_settlement item = { .process_id = id, .item = process_item_new(&id, 0, WAITS) };
     cb_error e = { 0 };
     size_t refused = 7;
     test_exec(bus.conn, "CREATE FUNCTION cancelled() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -148,6 +149,7 @@ Test(process_commands, wait_when_the_server_is_in_trouble)
     test_exec(bus.conn, "DROP TRIGGER cancelled ON commandbus.process");
     expect_ok(cb_process_settle_each(bus.db, "w", &item, 1, &refused, &e), e);
     expect_verdict(CB_SETTLED, item.verdict);
+    settlements_free(&item, 1);
 }
 
 /* An item that is nothing at all cannot be parked: that is said, and the rest is settled. */
@@ -155,15 +157,16 @@ Test(process_commands, settle_around_an_item_that_cannot_even_be_parked)
 {
     cb_uuid good = process_put(""), bad = process_put("");
     cb_process_settlement items[] = {
-        { .process_id = bad, .item = "{\"lease_no\":" },
-        { .process_id = good, .item = process_item(&good, 0, WAITS) },
+        { .process_id = bad },
+        { .process_id = good, .item = process_item_new(&good, 0, WAITS) },
     };
     cb_error e = { 0 };
 
-    expect_error(CB_DATA, cb_process_settle_each(bus.db, "w", items, 2, NULL, &e), e);
+    expect_error(CB_MISUSE, cb_process_settle_each(bus.db, "w", items, 2, NULL, &e), e);
 
     expect_verdict(CB_SETTLED, items[1].verdict);
     expect_process("EXECUTING", bad, "status");
+    settlements_free(items, 2);
 }
 
 /* An item that takes `command` back. */

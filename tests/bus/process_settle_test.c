@@ -96,18 +96,19 @@ Test(process_settle, behind_a_lost_fence_is_stale_beside_the_run_that_has_it)
     cb_uuid id = process_put("lease_no = 2");
     cb_process_settlement items[] = {
         { .process_id = id,
-          .item = process_item(&id, 0,
+          .item =
+              process_item_new(&id, 0,
                                WAITS ",\"records\":[{\"ordinal\":1,\"kind\":\"STEP\",\"status\":"
                                      "\"COMPLETED\",\"name\":\"lost\"}],\"commands\":[{\"domain\":"
                                      "\"fx\",\"command_type\":\"BookFx\",\"command_id\":"
                                      "\"11111111-2222-8333-8444-555555555555\",\"data\":{}}]") },
         { .process_id = id,
-          .item = process_item(&id, 0,
-                               "\"lease_no\":2," WAITS ",\"records\":[{\"ordinal\":2,\"kind\":"
-                               "\"STEP\",\"status\":\"COMPLETED\",\"name\":\"held\"}],"
-                               "\"commands\":[{\"domain\":\"fx\",\"command_type\":\"BookRisk\","
-                               "\"command_id\":\"11111111-2222-8333-8444-555555555556\","
-                               "\"data\":{}}]") },
+          .item = process_item_new(&id, 0,
+                                   "\"lease_no\":2," WAITS ",\"records\":[{\"ordinal\":2,\"kind\":"
+                                   "\"STEP\",\"status\":\"COMPLETED\",\"name\":\"held\"}],"
+                                   "\"commands\":[{\"domain\":\"fx\",\"command_type\":\"BookRisk\","
+                                   "\"command_id\":\"11111111-2222-8333-8444-555555555556\","
+                                   "\"data\":{}}]") },
     };
     cb_error e = { 0 };
 
@@ -119,6 +120,7 @@ Test(process_settle, behind_a_lost_fence_is_stale_beside_the_run_that_has_it)
     expect_value(bus.conn, "BookRisk",
                  "SELECT string_agg(command_type, ' ') FROM commandbus.command_metadata");
     expect_process_events("STALE_OUTCOME", id);
+    settlements_free(items, 2);
 }
 
 /* DESIGN 2: settle skips locked rows and never waits */
@@ -126,8 +128,8 @@ Test(process_settle, of_a_locked_row_is_busy_and_the_others_settle)
 {
     cb_uuid locked = process_put(""), other = process_put("");
     cb_process_settlement items[] = {
-        { .process_id = locked, .item = process_item(&locked, 0, WAITS) },
-        { .process_id = other, .item = process_item(&other, 0, WAITS) },
+        { .process_id = locked, .item = process_item_new(&locked, 0, WAITS) },
+        { .process_id = other, .item = process_item_new(&other, 0, WAITS) },
     };
     cb_error e = { 0 };
     PGconn *holder = test_pq_open(bus.conninfo);
@@ -147,6 +149,7 @@ Test(process_settle, of_a_locked_row_is_busy_and_the_others_settle)
     expect_verdict(CB_SETTLED, items[0].verdict);
     expect_verdict(CB_ALREADY, items[1].verdict);
     expect_process_events("", locked);
+    settlements_free(items, 2);
 }
 
 /* DESIGN 4: a checkpoint keeps the lease and renews it */

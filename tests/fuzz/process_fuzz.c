@@ -14,9 +14,11 @@
 #include <commandbus/run.h>
 #include <json-c/json.h>
 
+#include "item_rows.h"
 #include "json_check.h"
 #include "record.h"
 #include "utf8.h"
+#include "wire.h"
 
 typedef struct {
     int64_t count;
@@ -152,20 +154,49 @@ static const cb_process_type machine_type = {
 static int64_t asked;
 static bool answered;
 
-static void check_item(const cb_process_settlement *settlement)
+/* One column as the server reads it: text and JSON that it takes. */
+static void check_column(uint32_t type, const char *bytes, size_t length)
 {
-    OWNED(json_object) item = NULL;
-    json_object *consumed = NULL;
+    static const uint32_t text_type = ARRAY_TEXT, json_type = ARRAY_JSONB;
+    char *text = strndup(bytes, length);
     cb_error e = { 0 };
 
-    FUZZ_CHECK(json_check(settlement->item, JSON_OBJECT, "item", &e), "%s: %s", e.message,
-               settlement->item);
-    item = json_tokener_parse(settlement->item);
-    if (!json_object_object_get_ex(item, "consumed", &consumed))
-        return;
-    for (size_t i = 0; i < json_object_array_length(consumed); i++)
-        answered =
-            answered || json_object_get_int64(json_object_array_get_idx(consumed, i)) == asked;
+    FUZZ_CHECK(text, "out of memory");
+    if (type == text_type)
+        FUZZ_CHECK(utf8_is_valid(text), "a text that is none");
+    if (type == json_type)
+        FUZZ_CHECK(length > 0 && json_check(text + 1, JSON_ANY, "it", &e), "%s: %s", e.message,
+                   text);
+    free(text);
+}
+
+static void check_rows(const item_rows *rows)
+{
+    const char *at = rows->rows.bytes, *end = rows->rows.bytes + rows->rows.length;
+
+    for (size_t i = 0; i < rows->n; i++) {
+        uint32_t columns = wire_get32(at + 4);
+        at += 8;
+        for (uint32_t c = 0; c < columns; c++) {
+            uint32_t length = wire_get32(at + 4);
+            if (length != UINT32_MAX)
+                check_column(wire_get32(at), at + 8, length);
+            at += 8 + (length != UINT32_MAX ? length : 0);
+        }
+    }
+    FUZZ_CHECK(at == end, "rows of another length than they say");
+}
+
+static void check_item(const cb_process_settlement *settlement)
+{
+    const cb_process_item *item = settlement->item;
+
+    check_rows(&item->row);
+    check_rows(&item->opened);
+    check_rows(&item->rewritten);
+    check_rows(&item->commands);
+    for (size_t i = 0; i < item->n_consumed; i++)
+        answered = answered || item->consumed[i] == asked;
 }
 
 /* -1 when there is none, or the inbox is not all ours. */

@@ -21,8 +21,7 @@ static inline bool dying_settle(dying *d, cb_process_settlement *settlement)
         d->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(bus.db, d->stage->kit.worker, settlement, 1, &e), "%s: %s",
-              e.message, settlement->item);
+    cr_assert(cb_process_settle(bus.db, d->stage->kit.worker, settlement, 1, &e), "%s", e.message);
     expect_verdict(CB_SETTLED, settlement->verdict);
     return true;
 }

@@ -34,21 +34,19 @@ static bool checkpoint(void *arg, cb_process_settlement *settlement)
         p->dead = true;
         return false;
     }
-    cr_assert(cb_process_settle(bus.db, "stage", settlement, 1, &e), "%s: %s", e.message,
-              settlement->item);
-    cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s: %s", p->first_seed,
-                 cb_verdict_name(settlement->verdict), settlement->item);
+    cr_assert(cb_process_settle(bus.db, "stage", settlement, 1, &e), "%s", e.message);
+    cr_assert_eq(settlement->verdict, CB_SETTLED, "seed %u: a checkpoint is %s", p->first_seed,
+                 cb_verdict_name(settlement->verdict));
     p->dead = work_chance(p, 30);
     return !p->dead;
 }
 
-static cb_verdict work_settle(play *p, cb_uuid id, const char *item)
+static cb_verdict work_settle(play *p, cb_process_settlement settlement)
 {
-    cb_process_settlement settlement = { .process_id = id, .item = item };
     cb_error e;
 
-    cr_assert(cb_process_settle(bus.db, "stage", &settlement, 1, &e), "seed %u: %s: %s",
-              p->first_seed, e.message, item);
+    cr_assert(cb_process_settle(bus.db, "stage", &settlement, 1, &e), "seed %u: %s", p->first_seed,
+              e.message);
     return settlement.verdict;
 }
 
@@ -61,13 +59,14 @@ static void end_run(play *p)
     if (work_chance(p, 20)) {
         p->deaths++;
     } else if (!later->item && work_chance(p, 150)) {
-        later->item = strdup(r->settlement.item);
+        later->process_id = r->settlement.process_id;
+        later->item = cb_run_take_item(p->s.kit.run);
     } else {
-        cb_verdict verdict = work_settle(p, r->settlement.process_id, r->settlement.item);
-        cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s: %s", p->first_seed,
-                     cb_verdict_name(verdict), r->settlement.item);
+        cb_verdict verdict = work_settle(p, r->settlement);
+        cr_assert_eq(verdict, CB_SETTLED, "seed %u: a run is %s", p->first_seed,
+                     cb_verdict_name(verdict));
         if (work_chance(p, 30))
-            cr_assert_eq(work_settle(p, r->settlement.process_id, r->settlement.item), CB_ALREADY);
+            cr_assert_eq(work_settle(p, r->settlement), CB_ALREADY);
     }
 }
 
@@ -101,19 +100,14 @@ bool run_one(play *p)
 
 void settle_late_run(play *p, late *l)
 {
-    OWNED(json_object) item = l->item ? json_tokener_parse(l->item) : NULL;
-    json_object *id = NULL;
-    cb_uuid process_id;
-
-    if (!item)
+    if (!l->item)
         return;
-    json_object_object_get_ex(item, "process_id", &id);
-    cr_assert(cb_uuid_parse(json_object_get_string(id), &process_id));
-    cb_verdict verdict = work_settle(p, process_id, l->item);
+    cb_verdict verdict =
+        work_settle(p, (cb_process_settlement){ .process_id = l->process_id, .item = l->item });
     cr_assert(verdict == CB_SETTLED || verdict == CB_STALE, "seed %u: a late run is %s",
               p->first_seed, cb_verdict_name(verdict));
     p->stale += verdict == CB_STALE;
-    free(l->item);
+    cb_process_item_free(l->item);
     *l = (late){ 0 };
 }
 

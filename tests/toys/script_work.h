@@ -21,7 +21,8 @@ typedef struct {
 
 /* Something that is done, but not settled yet. */
 typedef struct {
-    char *item; /* of a process */
+    cb_uuid process_id;
+    cb_process_item *item; /* of that */
     cb_settlement command;
     char *result;
 } late;

@@ -312,7 +312,7 @@ static void process_job_free(job *base)
     process_job *j = (process_job *)base;
 
     sem_destroy(&j->answer);
-    free(j->item);
+    cb_process_item_free(j->item);
     free(j->error_code);
     free(j->error_message);
     free(j->misuse);

@@ -50,7 +50,8 @@ typedef struct {
     bool returned;
     cb_run_result result;
     int64_t took; /* ns */
-    char *item, *error_code, *error_message, *misuse;
+    cb_process_item *item;
+    char *error_code, *error_message, *misuse;
     /* The domain whose claimer is to look, when it is settled; n_domains: all of them. */
     size_t sent_to;
 } process_job;

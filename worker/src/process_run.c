@@ -220,7 +220,7 @@ void process_outcome_left(outcome *o)
 
 size_t process_outcome_bytes(const outcome *o)
 {
-    return strlen(((const process_outcome *)o)->settlement.item);
+    return cb_process_item_bytes(((const process_outcome *)o)->settlement.item);
 }
 
 bool process_outcomes_settle(cb_worker *w, cb_db *db, void *items, size_t n, size_t *refused,
@@ -261,7 +261,7 @@ static size_t domain_index(const cb_worker *w, const cb_run_result *result)
 }
 
 /* Keeps what the run came to, which until now was borrowed from the run. False: out of memory. */
-static bool keep_result(process_job *j, const cb_run_result *result, int64_t took)
+static bool keep_result(process_job *j, cb_run *run, const cb_run_result *result, int64_t took)
 {
     j->returned = true;
     j->took = took;
@@ -270,20 +270,20 @@ static bool keep_result(process_job *j, const cb_run_result *result, int64_t too
     j->outcome.settlement.verdict = CB_SETTLED;
     j->sent_to = domain_index(j->job.lane->worker, result);
     j->result.sent_to = NULL; /* ends with the run */
-    return keep(&j->item, &j->outcome.settlement.item) &&
-           keep(&j->error_code, &j->result.error_code) &&
+    j->item = cb_run_take_item(run);
+    return keep(&j->error_code, &j->result.error_code) &&
            keep(&j->error_message, &j->result.error_message) && keep(&j->misuse, &j->result.misuse);
 }
 
 /* Without memory for its result nobody can write it. */
-static void process_hand_over(process_job *j, const cb_run_result *r, int64_t took)
+static void process_hand_over(process_job *j, cb_run *run, const cb_run_result *r, int64_t took)
 {
     lane *l = j->job.lane;
 
     pthread_mutex_lock(&l->mutex);
     j->job.stage = JOB_RETURNED;
     pthread_mutex_unlock(&l->mutex);
-    if (!r->lost && keep_result(j, r, took))
+    if (!r->lost && keep_result(j, run, r, took))
         settler_put(&j->outcome.outcome);
     else
         process_run_left(j);
@@ -291,7 +291,7 @@ static void process_hand_over(process_job *j, const cb_run_result *r, int64_t to
 
 static bool is_large(const cb_run_result *r)
 {
-    return r->settlement.item && process_memory_is_large(strlen(r->settlement.item));
+    return r->settlement.item && process_memory_is_large(cb_process_item_bytes(r->settlement.item));
 }
 
 /* What a large run held goes back to the system, and does not stay with this slot until its next
@@ -314,7 +314,7 @@ void process_job_run(slot *s, job *base)
     cb_run_process(s->run, j->row, &l->host, j, &result);
     process_stepping(j, NULL, 0);
     bool large = memory > 0 || is_large(&result);
-    process_hand_over(j, &result, now_ns() - from);
+    process_hand_over(j, s->run, &result, now_ns() - from);
     if (large)
         let_go(s);
     process_memory_give(&w->process_memory, memory);

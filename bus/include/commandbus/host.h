@@ -41,10 +41,12 @@ typedef struct {
     cb_verdict verdict; /* out */
 } cb_settlement;
 
-/* What a run of a process came to, or a checkpoint of it. */
+/* What a run of a process came to, or a checkpoint of it: opaque, to be settled by who runs it. */
+typedef struct cb_process_item cb_process_item;
+
 typedef struct {
     cb_uuid process_id;
-    const char *item; /* JSON object as settle_processes takes it; borrowed for the call */
+    const cb_process_item *item; /* borrowed for the call */
 
     cb_verdict verdict; /* out */
 } cb_process_settlement;

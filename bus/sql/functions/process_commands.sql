@@ -1,54 +1,48 @@
 -- Commands of processes: sending them, and leaving them behind.
 
--- Sends what the settled items of a call ask for: `owners` says of which item each command of all
--- items is, in their order. By item and not by process: a run that lost its fence may be in the
--- call beside the one that has it.
-CREATE OR REPLACE FUNCTION commandbus.send_of_processes(items jsonb, owners integer[],
-    settled integer[], process_ids uuid[], reply_queues text[])
+-- Sends what the settled items of a call ask for: commands[k] is of item commands_of[k], which is
+-- of process owners[i], or NULL if it was not settled, whose replies go to queues[i].
+CREATE OR REPLACE FUNCTION commandbus.send_for_processes(commands commandbus.new_command[],
+    commands_of integer[], owners uuid[], queues text[])
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    c       record; -- the commands of one domain, column by column
-    problem text;
+    c record; -- the commands of one domain, column by column
 BEGIN
     FOR c IN
         SELECT n.domain, array_agg(n.command_id) AS command_id,
-               array_agg(s.process_id) AS correlation_id, array_agg(n.command_type) AS command_type,
-               array_agg(coalesce(n.data, '{}')) AS data, 
-               -- '' for none: of one that a process sends with its end.
-               array_agg(CASE WHEN n.reply_to = '' THEN NULL ELSE s.reply_queue END) AS reply_to,
+               array_agg(n.process_id) AS process_id, array_agg(n.command_type) AS command_type,
+               array_agg(n.data) AS data, array_agg(n.reply_to) AS reply_to,
                array_agg(n.max_attempts) AS max_attempts, array_agg(statement_timestamp()) AS vt,
-               array_agg(n.timeout_seconds) AS timeout_seconds, array_agg(NULL::uuid) AS batch_id,
-               array_agg(NULL::jsonb) AS headers,
-               -- Derived from the process, as the record beside it says: no id that others can have
-               -- taken.
-               bool_or(commandbus.is_derived_id(n.command_id) IS NOT TRUE) AS lacks_id
-        FROM ROWS FROM (
-            jsonb_populate_recordset(NULL::commandbus.new_command,
-                                     jsonb_path_query_array(items, 'lax $[*].commands[*]')),
-            unnest(owners)
-        ) AS n(domain, command_type, data, command_id, correlation_id, reply_to, max_attempts,
-               delay_seconds, timeout_seconds, batch_id, headers, ord)
-        JOIN unnest(settled, process_ids, reply_queues) s(ord, process_id, reply_queue)
-            ON s.ord = n.ord
+               array_agg(n.timeout_seconds) AS timeout_seconds, min(n.problem) AS problem
+        FROM (SELECT n.domain, n.command_id, n.command_type, n.max_attempts, n.timeout_seconds,
+                     coalesce(n.data, '{}') AS data, owners[o.item] AS process_id,
+                     -- '' for none: of one that a process sends with its end.
+                     CASE WHEN n.reply_to = '' THEN NULL ELSE queues[o.item] END AS reply_to,
+                     CASE WHEN d.payload_limit IS NULL THEN 'UNKNOWN_DOMAIN'
+                          -- Derived from the process, as the record beside it says: no id that
+                          -- others can have taken.
+                          WHEN commandbus.is_derived_id(n.command_id) IS NOT TRUE
+                          THEN 'INVALID_DATA: a command of a process needs its command_id, a UUID '
+                               'of version 8'
+                          ELSE commandbus.command_problem(n.command_type, coalesce(n.data, '{}'),
+                                   n.max_attempts, 0, n.timeout_seconds, NULL, d.payload_limit)
+                     END AS problem
+              FROM unnest(commands) WITH ORDINALITY n
+              CROSS JOIN LATERAL (SELECT commands_of[n.ordinality::integer] AS item) o
+              LEFT JOIN LATERAL (SELECT d.payload_limit FROM commandbus.domain d
+                                 WHERE d.domain = n.domain LIMIT 1) d ON true
+              WHERE owners[o.item] IS NOT NULL) n
         GROUP BY n.domain ORDER BY n.domain
     LOOP
-        SELECT CASE WHEN c.lacks_id
-                    THEN 'INVALID_DATA: a command of a process needs its command_id, a UUID of '
-                         'version 8'
-                    ELSE min(commandbus.command_problem(n.command_type, n.data, n.max_attempts, 0,
-                             n.timeout_seconds, NULL, d.payload_limit)) END
-        INTO problem
-        FROM commandbus.known_domain(c.domain) d,
-             unnest(c.command_type, c.data, c.max_attempts, c.timeout_seconds)
-            n(command_type, data, max_attempts, timeout_seconds);
-        IF problem IS NOT NULL THEN
-            PERFORM commandbus.refuse_problem(problem);
+        IF c.problem = 'UNKNOWN_DOMAIN' THEN
+            PERFORM commandbus.known_domain(c.domain);
+        ELSIF c.problem IS NOT NULL THEN
+            PERFORM commandbus.refuse_problem(c.problem);
         END IF;
-        PERFORM commandbus.put_commands(c.domain, c.command_id, c.correlation_id, c.command_type,
-            c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, c.batch_id, c.headers,
-            c.correlation_id);
+        PERFORM commandbus.put_commands(c.domain, c.command_id, c.process_id, c.command_type,
+            c.data, c.reply_to, c.max_attempts, c.vt, c.timeout_seconds, NULL, NULL, c.process_id);
     END LOOP;
 END
 $$;
@@ -160,5 +154,17 @@ BEGIN
     LOOP
         PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages);
     END LOOP;
+END
+$$;
+
+-- Takes back, ends or asks after what the processes name: one that has ended cannot be canceled, so
+-- who asks has not got its reply.
+CREATE OR REPLACE FUNCTION commandbus.leave_commands(worker text, cancels jsonb[],
+    process_ids uuid[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM commandbus.cancel_unreceived(worker, cancels);
+    PERFORM commandbus.end_failed(worker, cancels);
+    PERFORM commandbus.restore_replies(process_ids);
 END
 $$;

@@ -5,6 +5,9 @@
 -- ALREADY  this was written before: a resend after a COMMIT whose answer was lost
 -- BUSY     the row is locked by somebody: bring it again
 -- STALE    the fence was lost: event STALE_OUTCOME, nothing changed
+--
+-- Workers send process_outcome, process_record and new_command in binary, column by column: these
+-- types never gain one. What a later release has to say comes in an argument of its own.
 
 -- A duration from `since`, or a moment, or NULL.
 CREATE OR REPLACE FUNCTION commandbus.moment(since timestamptz, in_ms double precision,
@@ -19,29 +22,29 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- The answers for items that were not settled, found out one by one: there are few of them.
-CREATE OR REPLACE FUNCTION commandbus.explain_unsettled_processes(worker text, items jsonb,
-    settled integer[])
+CREATE OR REPLACE FUNCTION commandbus.explain_unsettled_items(worker text,
+    items commandbus.process_outcome[], settled integer[])
 RETURNS text[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    verdicts  text[] := array_fill('SETTLED'::text, ARRAY[jsonb_array_length(items)]);
+    verdicts  text[] := array_fill('SETTLED'::text, ARRAY[cardinality(items)]);
     i         integer;
     item      commandbus.process_outcome;
     found_row record;
 BEGIN
-    FOR i IN SELECT o.i FROM generate_series(1, jsonb_array_length(items)) o(i)
+    FOR i IN SELECT o.i FROM generate_series(1, cardinality(items)) o(i)
              EXCEPT SELECT unnest(settled) ORDER BY 1 LOOP
-        item := jsonb_populate_record(NULL::commandbus.process_outcome, items -> (i - 1));
+        item := items[i];
         SELECT p.lease_no, p.settle_no, p.lease_owner, p.status INTO found_row
         FROM commandbus.process p WHERE p.process_id = item.process_id;
         verdicts[i] := CASE WHEN found_row.lease_no IS DISTINCT FROM item.lease_no THEN 'STALE'
                             WHEN found_row.settle_no = item.settle_no + 1 THEN 'ALREADY'
                             WHEN found_row.settle_no = item.settle_no
-                                 AND found_row.lease_owner = explain_unsettled_processes.worker
+                                 AND found_row.lease_owner = explain_unsettled_items.worker
                             THEN 'BUSY'
                             ELSE 'STALE' END;
         IF verdicts[i] = 'STALE' AND found_row.lease_no IS NOT NULL THEN
             INSERT INTO commandbus.process_event (process_id, event, step_name, worker, details)
-            VALUES (item.process_id, 'STALE_OUTCOME', item.step, explain_unsettled_processes.worker,
+            VALUES (item.process_id, 'STALE_OUTCOME', item.step, explain_unsettled_items.worker,
                     jsonb_build_object('status', item.status, 'lease_no', item.lease_no,
                         'settle_no', item.settle_no, 'current_status', found_row.status,
                         'current_lease_no', found_row.lease_no,
@@ -52,75 +55,85 @@ BEGIN
 END
 $$;
 
--- batch_ids: of those that ended, whose batch may be complete now: close_batches, after the commit.
--- Stages, 2 to 5 in one statement:
---   1. whose each record and command is, for the arrays that follow
---   2. item, held: rows under their fence are locked, one by one; a row that moved meanwhile is
---      BUSY
---   3. records become history and attempts; what was consumed leaves the inbox
---   4. the row: status, state, timers, wake_at (at once when the inbox has grown since the claim)
---   5. events: what was noteworthy
---   6. commands are sent, left behind or ended; replies that got lost are asked for
---   7. whoever waits for processes that are due is woken; verdicts as settle has them
-CREATE OR REPLACE FUNCTION commandbus.settle_processes(worker text, items jsonb,
-    OUT verdicts text[], OUT batch_ids uuid[])
+-- Whether the record `before` tells of another attempt or command than what is written over it.
+CREATE OR REPLACE FUNCTION commandbus.is_repeated(command_id uuid, command_before uuid,
+    status commandbus.record_status, status_before commandbus.record_status, attempts integer,
+    attempts_before integer, error_code text, code_before text, error_message text,
+    message_before text, took_before double precision)
+RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT (command_id <> command_before
+            OR (status_before = 'STARTED' AND status = 'STARTED')
+            OR (status_before IN ('RETRY', 'FAILED')
+                AND coalesce(code_before, took_before::text) IS NOT NULL
+                AND (status <> status_before OR attempts > attempts_before
+                     OR left(error_code, 200) IS DISTINCT FROM code_before
+                     OR left(error_message, 4000) IS DISTINCT FROM message_before))) IS TRUE
+$$;
+
+-- Settles items[i] with what the other arrays say of it: the k-th of `opened` is a new record of
+-- item opened_of[k], the k-th of `rewritten` takes the place of one that is there, and so on. NULL
+-- for an array that says nothing; of an item its own records, commands and consumed are not read.
+--   grown     by how many bytes of text a claim reads more of items[i], at most
+--   repeats   one of `rewritten` may be another attempt, or have another command, than its record
+--             tells of; false: none is
+-- Whatever settles processes ends here: the C library with its arrays as they are, others by
+-- settle_processes. batch_ids: of those that ended, whose batch may be complete now: close_batches,
+-- after the commit.
+--
+-- What is said of an item is written if it was settled: by item, and not by process, for a run that
+-- lost its fence may be in the call beside the one that has it. Stages, each but the first only if
+-- there is something for it:
+--   1. rows under their fence are locked, one by one, and written: status, state, timers, wake_at
+--      (at once when the inbox has grown since the claim). A row that moved meanwhile is BUSY
+--   2. records become history; what they were before, attempts
+--   3. events: what was noteworthy
+--   4. what was consumed leaves the inbox, which 2 and 3 have read
+--   5. commands are sent, left behind or ended; replies that got lost are asked for
+--   6. whoever waits for processes that are due is woken; verdicts as settle has them
+CREATE OR REPLACE FUNCTION commandbus.settle_process_arrays(worker text,
+    items commandbus.process_outcome[], grown bigint[],
+    opened commandbus.process_record[] DEFAULT NULL, opened_of integer[] DEFAULT NULL,
+    rewritten commandbus.process_record[] DEFAULT NULL, rewritten_of integer[] DEFAULT NULL,
+    repeats boolean DEFAULT true, commands commandbus.new_command[] DEFAULT NULL,
+    commands_of integer[] DEFAULT NULL, consumed integer[] DEFAULT NULL,
+    consumed_of integer[] DEFAULT NULL, OUT verdicts text[], OUT batch_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Rows are found one by one, by their key (LATERAL) or their place, however many the planner takes
--- a JSON array for: a join by key, planned while the table was small, read all of it at each
--- settle.
+-- an array for: a join by key, planned while the table was small, read all of it at each settle.
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
-    n       integer;
-    owners  uuid[]; -- whose each record is, in the order of all of them
-    keepers integer[]; -- and of which item
-    senders integer[]; -- of which item each command is
-    now_at  timestamptz := commandbus.now();
-    done    record;
+    n      integer := cardinality(items);
+    now_at timestamptz := commandbus.now();
+    done   record; -- what was settled, column by column
+    owners uuid[]; -- whose item i is; NULL: it was not settled
+    queues text[]; -- and where replies to it go
+    found  bigint;
 BEGIN
-    IF (worker <> '' AND jsonb_typeof(items) = 'array'
-        AND NOT jsonb_path_exists(items, 'strict $[*] ? (@.type() != "object")')) IS NOT TRUE THEN
+    IF (worker <> '' AND n = cardinality(grown)
+        AND cardinality(opened) IS NOT DISTINCT FROM cardinality(opened_of)
+        AND cardinality(rewritten) IS NOT DISTINCT FROM cardinality(rewritten_of)
+        AND cardinality(commands) IS NOT DISTINCT FROM cardinality(commands_of)
+        AND cardinality(consumed) IS NOT DISTINCT FROM cardinality(consumed_of)) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA',
-                                  'settle_processes takes a worker and a JSON array of objects',
-                                  'Correct the call; nothing was settled.');
+            'settle_process_arrays takes a worker, and arrays of equal length that belong together',
+            'Correct the call; nothing was settled.');
     END IF;
-    n := jsonb_array_length(items);
-    WITH item AS MATERIALIZED (
-        SELECT i.ord::integer, (i.e ->> 'process_id')::uuid AS process_id,
-               jsonb_array_length(i.e -> 'records') AS records,
-               jsonb_array_length(i.e -> 'commands') AS commands
-        FROM jsonb_array_elements(items) WITH ORDINALITY i(e, ord)
-    )
-    SELECT ARRAY(SELECT i.process_id FROM item i CROSS JOIN LATERAL generate_series(1, i.records)
-                 ORDER BY i.ord),
-           ARRAY(SELECT i.ord FROM item i CROSS JOIN LATERAL generate_series(1, i.records)
-                 ORDER BY i.ord),
-           ARRAY(SELECT i.ord FROM item i CROSS JOIN LATERAL generate_series(1, i.commands)
-                 ORDER BY i.ord)
-    INTO owners, keepers, senders;
 
-    WITH item AS MATERIALIZED (
-        SELECT i.*
-        FROM jsonb_populate_recordset(NULL::commandbus.process_outcome, items) WITH ORDINALITY
-            AS i(process_id, lease_no, settle_no, checkpoint, vt_seconds, version, status, phase,
-                 step, wait, state, error_code, error_message, leaving, deadline_spent, seen,
-                 consumed, retry_ms, retry_at_ms, timeout_ms, timeout_at_ms, wake, records,
-                 commands, cancels, events, refused, awaits_reply, ord)
-    ), held AS MATERIALIZED (
-        SELECT i.*, p.place, coalesce(i.checkpoint, false) AS goes_on,
-               -- Once each time: a run that only looked leaves it as it was.
-               i.status = 'WAITING_FOR_TSQ'
-                   AND (p.tsq_at IS NULL OR p.error_code IS DISTINCT FROM left(i.error_code, 200)
-                        OR p.error_message IS DISTINCT FROM left(i.error_message, 4000)
-                        OR jsonb_path_exists(i.records, '$[*] ? (@.kind == "OPERATOR")')) AS parks,
+    WITH held AS MATERIALIZED (
+        SELECT i.ordinality::integer AS ord, i.checkpoint IS TRUE AS goes_on, i.vt_seconds,
+               i.version, i.status, i.phase, i.step, i.wait, i.state, i.error_code, i.error_message,
+               i.leaving, i.deadline_spent, i.seen, i.wake, i.refused, i.awaits_reply,
+               i.cancels IS NOT NULL AS cancels, i.events IS NOT NULL AS tells,
                commandbus.moment(now_at, i.retry_ms, i.retry_at_ms) AS retry_at,
-               commandbus.moment(now_at, i.timeout_ms, i.timeout_at_ms) AS timeout_at
-        FROM item i CROSS JOIN LATERAL (
+               commandbus.moment(now_at, i.timeout_ms, i.timeout_at_ms) AS timeout_at,
+               p.place, p.tsq_at, p.error_code AS code_before, p.error_message AS message_before
+        FROM unnest(items) WITH ORDINALITY i CROSS JOIN LATERAL (
             SELECT p.ctid AS place, p.tsq_at, p.error_code, p.error_message
             FROM commandbus.process p
             WHERE p.process_id = i.process_id AND p.lease_no = i.lease_no
-              AND p.settle_no = i.settle_no AND p.lease_owner = settle_processes.worker
+              AND p.settle_no = i.settle_no AND p.lease_owner = settle_process_arrays.worker
             FOR UPDATE OF p SKIP LOCKED
         ) p
     ), settled AS (
@@ -138,8 +151,7 @@ BEGIN
             leaving = CASE WHEN h.refused THEN p.leaving ELSE h.leaving END,
             deadline_spent = p.deadline_spent OR coalesce(h.deadline_spent, false),
             -- What is replaced or consumed by this still counts, until somebody measures.
-            content_bytes = p.content_bytes + commandbus.json_bytes(h.records)
-                            + commandbus.json_bytes(h.state),
+            content_bytes = p.content_bytes + grown[h.ord],
             next_retry_at = h.retry_at, next_wait_timeout_at = h.timeout_at,
             lease_owner = CASE WHEN h.goes_on THEN p.lease_owner END,
             lease_until = CASE WHEN h.goes_on
@@ -161,40 +173,56 @@ BEGIN
                           THEN coalesce(p.tsq_at, now_at) END,
             updated_at = now_at
         FROM held h WHERE p.ctid = h.place
-        RETURNING h.ord, p.process_id, p.domain, p.reply_queue,
-                  NOT h.goes_on AND p.wake_at = now_at AS is_due, h.consumed, h.refused, h.cancels,
-                  h.events, h.parks, p.current_step, p.error_code, p.error_message,
-                  CASE WHEN p.completed_at IS NOT NULL THEN p.batch_id END AS ended_of
-    ), record AS MATERIALIZED (
-        -- All records in one go: reading them one by one took 19 us each, a third of the settle.
-        SELECT r.*,
-               commandbus.moment(now_at, nullif(r.timeout_ms, 0), r.timeout_at_ms) AS timeout_at,
-               h.place,
-               -- Its attempt or its command is not the one that the row tells of.
-               (r.command_id <> h.command_id
-                OR (h.status = 'STARTED' AND r.status = 'STARTED')
-                OR (h.status IN ('RETRY', 'FAILED')
-                    AND coalesce(h.error_code, h.took_ms::text) IS NOT NULL
-                    AND (r.status <> h.status OR r.attempts > h.attempts
-                         OR left(r.error_code, 200) IS DISTINCT FROM h.error_code
-                         OR left(r.error_message, 4000) IS DISTINCT FROM h.error_message)))
-                   IS TRUE AS again
-        FROM ROWS FROM (
-            jsonb_populate_recordset(NULL::commandbus.process_record,
-                                     jsonb_path_query_array(items, 'lax $[*].records[*]')),
-            unnest(owners, keepers)
-        ) AS r(ordinal, kind, status, name, attempts, send_no, during, command_id, response_id,
-               domain, command_type, timeout_ms, timeout_at_ms, took_ms, error_code, error_message,
-               result, opening, patch, owes, finished, max_attempts, in_doubt, process_id, item)
-        LEFT JOIN LATERAL (
-            SELECT h.ctid AS place, h.status, h.attempts, h.command_id, h.took_ms, h.error_code,
-                   h.error_message
-            FROM commandbus.process_history h
-            WHERE h.process_id = r.process_id AND h.ordinal = r.ordinal
-            LIMIT 1
-        ) h ON true
-        WHERE r.item IN (SELECT s.ord FROM settled s)
-    ), replaced AS (
+        RETURNING h.ord, p.process_id, p.domain, p.reply_queue, h.cancels, h.tells,
+                  NOT h.goes_on AND p.wake_at = now_at AS is_due,
+                  CASE WHEN p.completed_at IS NOT NULL THEN p.batch_id END AS ended_of,
+                  h.status = 'WAITING_FOR_TSQ' AS is_parked,
+                  -- Once each time: a run that only looked leaves it as it was.
+                  h.tsq_at IS NULL OR h.code_before IS DISTINCT FROM p.error_code
+                      OR h.message_before IS DISTINCT FROM p.error_message AS is_news
+    )
+    SELECT array_agg(s.ord) AS ords, array_agg(s.process_id) AS process_ids,
+           array_agg(s.reply_queue) AS reply_queues,
+           array_agg(s.domain) FILTER (WHERE s.is_due) AS due_domains,
+           array_agg(s.ended_of) FILTER (WHERE s.ended_of IS NOT NULL) AS ended_of,
+           array_agg(s.ord) FILTER (WHERE s.is_parked) AS parked,
+           array_agg(s.is_news) FILTER (WHERE s.is_parked) AS news,
+           array_agg(s.ord) FILTER (WHERE s.cancels) AS cancelers, bool_or(s.tells) AS tells
+    INTO done FROM (SELECT * FROM settled s ORDER BY s.ord) s;
+
+    IF done.ords IS NULL THEN
+        verdicts := commandbus.explain_unsettled_items(settle_process_arrays.worker, items, '{}');
+        RETURN;
+    ELSIF cardinality(done.ords) = n THEN
+        owners := done.process_ids;
+        queues := done.reply_queues;
+        verdicts := array_fill('SETTLED'::text, ARRAY[n]);
+    ELSE
+        SELECT array_agg(s.process_id ORDER BY o.ord), array_agg(s.reply_queue ORDER BY o.ord)
+        INTO owners, queues
+        FROM generate_series(1, n) o(ord)
+        LEFT JOIN unnest(done.ords, done.process_ids, done.reply_queues)
+            s(ord, process_id, reply_queue) ON s.ord = o.ord;
+        verdicts := commandbus.explain_unsettled_items(settle_process_arrays.worker, items,
+                                                       done.ords);
+    END IF;
+
+    IF opened IS NOT NULL THEN
+        INSERT INTO commandbus.process_history (process_id, command_id, response_id, at,
+            finished_at, timeout_at, took_ms, ordinal, attempts, max_attempts, send_no, during,
+            kind, status, name, domain, command_type, worker, error_code, error_message, result,
+            opening, patch, owes, in_doubt)
+        SELECT owners[opened_of[r.ordinality::integer]], r.command_id, r.response_id, now_at,
+               CASE WHEN r.finished THEN now_at END,
+               commandbus.moment(now_at, nullif(r.timeout_ms, 0), r.timeout_at_ms), r.took_ms,
+               r.ordinal, coalesce(r.attempts, 0), r.max_attempts, r.send_no, r.during, r.kind,
+               r.status, r.name, r.domain, r.command_type, settle_process_arrays.worker,
+               left(r.error_code, 200), left(r.error_message, 4000), r.result, r.opening, r.patch,
+               r.owes, r.in_doubt
+        FROM unnest(opened) WITH ORDINALITY r
+        WHERE owners[opened_of[r.ordinality::integer]] IS NOT NULL;
+    END IF;
+    IF rewritten IS NOT NULL AND repeats IS NOT FALSE THEN
         INSERT INTO commandbus.process_attempt (process_id, command_id, at, ended_at, took_ms,
             ordinal, attempts, max_attempts, send_no, kind, status, name, domain, command_type,
             worker, error_code, error_message, result)
@@ -205,7 +233,13 @@ BEGIN
                CASE WHEN b.at IS NULL THEN h.status ELSE 'FAILED' END, h.name, h.domain,
                h.command_type, h.worker, coalesce(h.error_code, b.error_code),
                coalesce(h.error_message, b.error_message), h.result
-        FROM record r JOIN commandbus.process_history h ON h.ctid = r.place
+        FROM unnest(rewritten) WITH ORDINALITY r
+        CROSS JOIN LATERAL (
+            SELECT h.* FROM commandbus.process_history h
+            WHERE h.process_id = owners[rewritten_of[r.ordinality::integer]]
+              AND h.ordinal = r.ordinal
+            LIMIT 1
+        ) h
         LEFT JOIN LATERAL (
             -- The end of the command before, which this very run has read.
             SELECT b.at, coalesce(b.payload ->> 'error_code', b.name) AS error_code,
@@ -217,19 +251,12 @@ BEGIN
             LIMIT 1
         ) b ON true
         -- What only gave itself back was not an attempt, and may do so for ever.
-        WHERE r.again AND (h.status <> 'RETRY' OR h.error_code IS NOT NULL)
-    ), opened AS (
-        INSERT INTO commandbus.process_history (process_id, command_id, response_id, at,
-            finished_at, timeout_at, took_ms, ordinal, attempts, max_attempts, send_no, during,
-            kind, status, name, domain, command_type, worker, error_code, error_message, result,
-            opening, patch, owes, in_doubt)
-        SELECT r.process_id, r.command_id, r.response_id, now_at,
-               CASE WHEN r.finished THEN now_at END, r.timeout_at, r.took_ms, r.ordinal,
-               coalesce(r.attempts, 0), r.max_attempts, r.send_no, r.during, r.kind, r.status,
-               r.name, r.domain, r.command_type, settle_processes.worker, left(r.error_code, 200),
-               left(r.error_message, 4000), r.result, r.opening, r.patch, r.owes, r.in_doubt
-        FROM record r WHERE r.place IS NULL
-    ), rewritten AS (
+        WHERE commandbus.is_repeated(r.command_id, h.command_id, r.status, h.status, r.attempts,
+                  h.attempts, r.error_code, h.error_code, r.error_message, h.error_message,
+                  h.took_ms)
+          AND (h.status <> 'RETRY' OR h.error_code IS NOT NULL);
+    END IF;
+    IF rewritten IS NOT NULL THEN
         -- What is not given stays, but for the error and the doubt: those go with the status.
         UPDATE commandbus.process_history h
         SET status = coalesce(r.status, h.status), attempts = coalesce(r.attempts, h.attempts),
@@ -237,7 +264,8 @@ BEGIN
             in_doubt = r.in_doubt,
             -- 0: without end from now on, whatever it had before.
             timeout_at = CASE WHEN r.timeout_ms = 0 THEN NULL
-                              ELSE coalesce(r.timeout_at, h.timeout_at) END,
+                              ELSE coalesce(commandbus.moment(now_at, r.timeout_ms,
+                                                              r.timeout_at_ms), h.timeout_at) END,
             opening = coalesce(r.opening, h.opening),
             command_id = coalesce(r.command_id, h.command_id),
             response_id = coalesce(r.response_id, h.response_id),
@@ -246,7 +274,7 @@ BEGIN
             domain = coalesce(r.domain, h.domain),
             command_type = coalesce(r.command_type, h.command_type),
             max_attempts = coalesce(r.max_attempts, h.max_attempts),
-            worker = settle_processes.worker,
+            worker = settle_process_arrays.worker,
             begun_at = CASE WHEN r.again THEN now_at ELSE h.begun_at END,
             took_ms = CASE WHEN r.again THEN r.took_ms ELSE coalesce(r.took_ms, h.took_ms) END,
             result = coalesce(r.result, h.result),
@@ -258,63 +286,133 @@ BEGIN
                                WHEN r.finished THEN now_at
                                WHEN r.finished IS NULL AND NOT r.again THEN h.finished_at END
         -- Nobody else writes the history of a process whose fence we hold, so its place is right.
-        FROM record r WHERE h.ctid = r.place
-    ), consumed AS (
-        DELETE FROM commandbus.process_inbox b WHERE b.ctid = ANY (ARRAY(
-            SELECT b.place FROM settled s CROSS JOIN LATERAL unnest(s.consumed) c(seq)
-            CROSS JOIN LATERAL (
-                SELECT b.ctid AS place FROM commandbus.process_inbox b
-                WHERE b.process_id = s.process_id AND b.seq = c.seq
-                  AND (s.refused IS NOT TRUE OR b.kind = 'OPERATOR')
-                LIMIT 1
-            ) b))
-    ), told AS (
+        FROM (SELECT r.*, o.place,
+                     commandbus.is_repeated(r.command_id, o.command_id, r.status, o.status,
+                         r.attempts, o.attempts, r.error_code, o.error_code, r.error_message,
+                         o.error_message, o.took_ms) AS again
+              FROM unnest(rewritten) WITH ORDINALITY r
+              CROSS JOIN LATERAL (
+                  SELECT o.ctid AS place, o.status, o.attempts, o.command_id, o.took_ms,
+                         o.error_code, o.error_message
+                  FROM commandbus.process_history o
+                  WHERE o.process_id = owners[rewritten_of[r.ordinality::integer]]
+                    AND o.ordinal = r.ordinal
+                  LIMIT 1
+              ) o) r
+        WHERE h.ctid = r.place;
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found <> cardinality(rewritten) AND cardinality(done.ords) = n THEN
+            PERFORM commandbus.refuse('INVALID_DATA',
+                'there is no record that one of the rewritten ones could take the place of',
+                'Correct the call; nothing was settled.');
+        END IF;
+    END IF;
+
+    IF done.tells THEN
         INSERT INTO commandbus.process_event (at, process_id, command_id, event, step_name, worker,
                                               details)
-        SELECT now_at, s.process_id,
+        SELECT now_at, owners[i.ordinality::integer],
                CASE WHEN commandbus.is_uuid(e #>> '{details,command_id}')
                     THEN (e #>> '{details,command_id}')::uuid END,
-               e ->> 'event', e ->> 'name', settle_processes.worker,
+               e ->> 'event', e ->> 'name', settle_process_arrays.worker,
                -- Of a reply in the inbox, which goes with this, all that it said.
                coalesce((SELECT b.payload - 'correlation_id' FROM commandbus.process_inbox b
-                         WHERE b.process_id = s.process_id
+                         WHERE b.process_id = owners[i.ordinality::integer]
                            AND b.seq = (e #>> '{details,seq}')::integer),
                         nullif(e -> 'details', 'null'))
-        FROM settled s CROSS JOIN LATERAL jsonb_array_elements(s.events) e
-        UNION ALL
-        SELECT now_at, s.process_id, NULL, 'PARKED', s.current_step, settle_processes.worker,
-               jsonb_build_object('error_code', s.error_code, 'error_message', s.error_message)
-        FROM settled s WHERE s.parks
-    )
-    SELECT array_agg(s.ord::integer) AS ords,
-           array_agg(DISTINCT s.domain) FILTER (WHERE s.is_due) AS due_domains,
-           array_agg(s.process_id) AS process_ids, array_agg(s.reply_queue) AS reply_queues,
-           array_agg(s.cancels ORDER BY s.ord)
-               FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancels,
-           array_agg(s.process_id) FILTER (WHERE jsonb_array_length(s.cancels) > 0) AS cancelers,
-           array_agg(DISTINCT s.ended_of) FILTER (WHERE s.ended_of IS NOT NULL) AS batch_ids
-    INTO done FROM settled s;
-
-    IF cardinality(senders) > 0 AND done.process_ids IS NOT NULL THEN
-        PERFORM commandbus.send_of_processes(items, senders, done.ords, done.process_ids,
-                                             done.reply_queues);
+        FROM unnest(items) WITH ORDINALITY i CROSS JOIN LATERAL jsonb_array_elements(i.events) e
+        WHERE owners[i.ordinality::integer] IS NOT NULL;
     END IF;
-    IF done.cancels IS NOT NULL THEN
-        PERFORM commandbus.cancel_unreceived(settle_processes.worker, done.cancels);
-        PERFORM commandbus.end_failed(settle_processes.worker, done.cancels);
-        -- One that has ended cannot be canceled: who asks has not got its reply.
-        PERFORM commandbus.restore_replies(done.cancelers);
+    IF done.parked IS NOT NULL THEN
+        INSERT INTO commandbus.process_event (at, process_id, event, step_name, worker, details)
+        SELECT now_at, p.process_id, 'PARKED', p.current_step, settle_process_arrays.worker,
+               jsonb_build_object('error_code', p.error_code, 'error_message', p.error_message)
+        FROM unnest(done.parked, done.news) d(ord, is_news)
+        CROSS JOIN LATERAL (SELECT * FROM commandbus.process p
+                            WHERE p.process_id = owners[d.ord] LIMIT 1) p
+        WHERE d.is_news OR EXISTS (SELECT FROM unnest(opened) WITH ORDINALITY r
+                                   WHERE r.kind = 'OPERATOR'
+                                     AND opened_of[r.ordinality::integer] = d.ord);
+    END IF;
+
+    IF consumed IS NOT NULL THEN
+        DELETE FROM commandbus.process_inbox b WHERE b.ctid = ANY (ARRAY(
+            SELECT b.place FROM unnest(consumed, consumed_of) c(seq, item) CROSS JOIN LATERAL (
+                SELECT b.ctid AS place FROM commandbus.process_inbox b
+                WHERE b.process_id = owners[c.item] AND b.seq = c.seq
+                  AND ((items[c.item]).refused IS NOT TRUE OR b.kind = 'OPERATOR')
+                LIMIT 1
+            ) b));
+    END IF;
+
+    IF commands IS NOT NULL THEN
+        PERFORM commandbus.send_for_processes(commands, commands_of, owners, queues);
+    END IF;
+    IF done.cancelers IS NOT NULL THEN
+        PERFORM commandbus.leave_commands(settle_process_arrays.worker,
+                    array_agg(i.cancels ORDER BY i.ordinality),
+                    array_agg(i.process_id ORDER BY i.ordinality))
+        FROM unnest(items) WITH ORDINALITY i
+        WHERE i.ordinality = ANY (done.cancelers) AND jsonb_array_length(i.cancels) > 0
+        HAVING count(*) > 0;
     END IF;
     IF done.due_domains IS NOT NULL THEN
-        PERFORM commandbus.wake_sleepers(d || '__processes') FROM unnest(done.due_domains) d;
+        PERFORM commandbus.wake_sleepers(d || '__processes')
+        FROM (SELECT DISTINCT unnest(done.due_domains) AS d) d;
     END IF;
+    IF done.ended_of IS NOT NULL THEN
+        batch_ids := ARRAY(SELECT DISTINCT unnest(done.ended_of));
+    END IF;
+END
+$$;
 
-    batch_ids := done.batch_ids;
-    IF coalesce(cardinality(done.ords), 0) = n THEN
-        verdicts := array_fill('SETTLED'::text, ARRAY[n]);
-    ELSE
-        verdicts := commandbus.explain_unsettled_processes(settle_processes.worker, items,
-                                                           coalesce(done.ords, '{}'));
+-- The same with all of it in JSON, each item with its own records, commands and consumed.
+CREATE OR REPLACE FUNCTION commandbus.settle_processes(worker text, items jsonb,
+    OUT verdicts text[], OUT batch_ids uuid[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+    i record; -- of items, records, commands and consumed the arrays
+    r record;
+    c record;
+    b record;
+BEGIN
+    IF (worker <> '' AND jsonb_typeof(items) = 'array'
+        AND NOT jsonb_path_exists(items, 'strict $[*] ? (@.type() != "object")')) IS NOT TRUE THEN
+        PERFORM commandbus.refuse('INVALID_DATA',
+                                  'settle_processes takes a worker and a JSON array of objects',
+                                  'Correct the call; nothing was settled.');
     END IF;
+    SELECT array_agg(jsonb_populate_record(NULL::commandbus.process_outcome, e.item)
+                     ORDER BY e.ord) AS items,
+           array_agg(commandbus.json_bytes(e.item -> 'records')
+                     + commandbus.json_bytes(e.item -> 'state') ORDER BY e.ord) AS grown
+    INTO i FROM jsonb_array_elements(items) WITH ORDINALITY e(item, ord);
+    -- A record that is there stays there, unless the fence is lost: nobody else writes it.
+    SELECT array_agg(l.record) FILTER (WHERE l.is_new) AS opened,
+           array_agg(l.item) FILTER (WHERE l.is_new) AS opened_of,
+           array_agg(l.record) FILTER (WHERE NOT l.is_new) AS rewritten,
+           array_agg(l.item) FILTER (WHERE NOT l.is_new) AS rewritten_of
+    INTO r
+    FROM (SELECT n AS record, e.ord::integer AS item,
+                 NOT EXISTS (SELECT FROM commandbus.process_history h
+                             WHERE h.process_id = (e.item ->> 'process_id')::uuid
+                               AND h.ordinal = n.ordinal) AS is_new
+          FROM jsonb_array_elements(items) WITH ORDINALITY e(item, ord)
+          CROSS JOIN LATERAL jsonb_populate_recordset(NULL::commandbus.process_record,
+                                                      e.item -> 'records') n) l;
+    SELECT array_agg(n) AS commands, array_agg(e.ord::integer) AS commands_of INTO c
+    FROM jsonb_array_elements(items) WITH ORDINALITY e(item, ord)
+    CROSS JOIN LATERAL jsonb_populate_recordset(NULL::commandbus.new_command,
+                                                e.item -> 'commands') n;
+    SELECT array_agg(s.seq::integer) AS consumed, array_agg(e.ord::integer) AS consumed_of INTO b
+    FROM jsonb_array_elements(items) WITH ORDINALITY e(item, ord)
+    CROSS JOIN LATERAL jsonb_array_elements_text(e.item -> 'consumed') s(seq);
+    SELECT s.verdicts, s.batch_ids INTO verdicts, batch_ids
+    FROM commandbus.settle_process_arrays(settle_processes.worker, coalesce(i.items, '{}'),
+        coalesce(i.grown, '{}'), r.opened, r.opened_of, r.rewritten, r.rewritten_of, true,
+        c.commands, c.commands_of, b.consumed, b.consumed_of) s;
 END
 $$;

@@ -70,7 +70,8 @@ GRANT EXECUTE ON FUNCTION commandbus.start_process, commandbus.start_processes,
     TO commandbus_operator;
 
 -- Processes. Workers settle what they claimed.
-GRANT EXECUTE ON FUNCTION commandbus.settle_processes TO commandbus_worker;
+GRANT EXECUTE ON FUNCTION commandbus.settle_processes, commandbus.settle_process_arrays
+    TO commandbus_worker;
 GRANT EXECUTE ON FUNCTION commandbus.process_retry, commandbus.process_cancel,
     commandbus.process_complete
     TO commandbus_operator;

@@ -34,9 +34,15 @@ FROM unnest(commandbus.extend_processes($1::text, $2::uuid[], $3::bigint[], $4::
 -- $1 worker, $2 process types, $3 and $4 the process ids and lease numbers that the worker knows
 SELECT commandbus.release_unknown_processes($1::text, $2::text[], $3::uuid[], $4::bigint[])
 
---: settle_processes
--- $1 worker, $2 JSON array of items
-SELECT verdicts, batch_ids FROM commandbus.settle_processes($1::text, $2::jsonb)
+--: settle_process_arrays
+-- $1 worker, then as the function has them: $2 items, $3 by how much they grow, $4 $5 new records,
+-- $6 $7 those that are written over, $8 $9 commands, $10 $11 what was consumed; $12 whether a
+-- record may be repeated
+SELECT verdicts, batch_ids
+FROM commandbus.settle_process_arrays($1::text, $2::commandbus.process_outcome[], $3::bigint[],
+    $4::commandbus.process_record[], $5::integer[], $6::commandbus.process_record[],
+    $7::integer[], $12::boolean, $8::commandbus.new_command[], $9::integer[], $10::integer[],
+    $11::integer[])
 
 --: read_process
 -- $1 process_id. The columns are numbered in process_rows.c.

@@ -3,6 +3,7 @@
 #define COMMANDBUS_RUN_H
 
 #include <commandbus/process.h>
+#include <commandbus/process_item.h>
 #include <commandbus/process_request.h>
 #include <commandbus/process_row.h>
 #include <commandbus/run_result.h>
@@ -47,6 +48,10 @@ DEFINE_OWNED(cb_run, cb_run_free)
  * The row is borrowed for the call. */
 CB_API void cb_run_process(cb_run *run, const cb_process_row *row, const cb_run_host *host,
                            void *arg, cb_run_result *result);
+
+/* What the last run is to be settled by, which from now on is the caller's; the result borrows it
+ * as before. NULL: nothing is, or it was taken already. */
+CB_API cb_process_item *cb_run_take_item(cb_run *run);
 
 /* About so many bytes of memory a run of this row takes, by the look of its text; 0: it is not
  * worth counting. Whoever runs several at a time keeps the sum of them within what it has. */
