@@ -65,7 +65,7 @@ $$;
 -- ends of their leases. Then the types take turns by chance, so that none with an endless backlog
 -- starves the others. Taken are as many as hold claim_bytes together, but at least one; the rest is
 -- left as it is, for the next claim.
--- Stages:
+-- Stages, none if nothing is due:
 --   1. rows of dead workers, then rows that are due, are locked; others' locks are skipped
 --   2. the budget of bytes says how many are taken
 --   3. batches whose first process this was are started
@@ -80,8 +80,9 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    moment   timestamptz := commandbus.now();
+    moment   timestamptz; -- commandbus.now()
     lease    interval;
+    look     record;
     -- What expired while the server was away: its holder gets one VT to come back.
     expires  boolean;
     most     bigint; -- of content; all types are of one domain. NULL: nothing here is large
@@ -109,13 +110,29 @@ BEGIN
             'Call claim_processes in a transaction of its own with the default isolation.');
     END IF;
     lease := make_interval(secs => vt_seconds);
-    expires := statement_timestamp() >= commandbus.reclaims_from(vt_seconds);
+    -- One look is all that a claim of nothing costs, and those of dead workers, nearly never one,
+    -- are looked for only if there are any. now() is read here and not called: a call costs a third
+    -- of the look.
+    SELECT m.moment,
+           EXISTS (SELECT FROM commandbus.process p
+                   WHERE p.process_type = ANY (process_types) AND p.wake_at <= m.moment
+                     AND p.lease_owner IS NULL) AS is_due,
+           EXISTS (SELECT FROM commandbus.process p
+                   WHERE p.process_type = ANY (process_types) AND p.wake_at <= m.moment
+                     AND p.lease_owner IS NOT NULL) AS is_leased,
+           NOT EXISTS (SELECT FROM commandbus.uptime) AS is_back
+    INTO look
+    FROM (SELECT clock_timestamp() + c.moved_by AS moment FROM commandbus.clock c
+          WHERE c.only_row) m;
+    moment := look.moment;
+    -- The first claim after the server came back notes when that was.
+    expires := (look.is_leased OR look.is_back)
+               AND statement_timestamp() >= commandbus.reclaims_from(vt_seconds);
+    IF NOT (look.is_due OR expires) THEN
+        RETURN;
+    END IF;
 
-    -- Nearly never one: asked in a statement of its own, which is cheaper than a part of the one
-    -- below.
-    IF expires AND EXISTS (SELECT FROM commandbus.process p
-                           WHERE p.process_type = ANY (process_types) AND p.wake_at <= moment
-                             AND p.lease_owner IS NOT NULL) THEN
+    IF expires AND look.is_leased THEN
         SELECT array_agg(p.place), array_agg(p.bytes), array_agg(p.status), array_agg(p.wake_at),
                array_agg(p.batch_id), sum(p.bytes)
         INTO places, sizes, statuses, wakes, batches, total
@@ -129,7 +146,7 @@ BEGIN
                   ORDER BY p.wake_at LIMIT claim_processes.quantity FOR UPDATE OF p SKIP LOCKED
               ) p LIMIT claim_processes.quantity) p;
     END IF;
-    IF coalesce(cardinality(places), 0) < quantity THEN
+    IF look.is_due AND coalesce(cardinality(places), 0) < quantity THEN
         SELECT places || array_agg(p.place), sizes || array_agg(p.bytes),
                statuses || array_agg(p.status), wakes || array_agg(p.wake_at),
                batches || array_agg(p.batch_id), coalesce(total, 0) + coalesce(sum(p.bytes), 0)

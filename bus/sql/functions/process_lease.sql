@@ -12,50 +12,35 @@ SET enable_bitmapscan = off AS $$
 DECLARE
     moment   timestamptz := commandbus.now();
     reclaims timestamptz := greatest(statement_timestamp(), commandbus.reclaims_from(vt_seconds));
-    expires  boolean := reclaims = statement_timestamp();
 BEGIN
-    IF EXISTS (
-        SELECT FROM unnest(process_types, versions) t(process_type, version)
-        CROSS JOIN LATERAL (
-            SELECT FROM commandbus.process p
-            WHERE p.process_type = t.process_type AND p.wake_at <= moment
-              AND (t.version IS NULL OR p.version <= t.version)
-              AND p.lease_owner IS NULL
-            ORDER BY p.wake_at LIMIT 1
-        ) p) OR (expires AND EXISTS (
-        SELECT FROM unnest(process_types, versions) t(process_type, version)
-        CROSS JOIN LATERAL (
-            SELECT FROM commandbus.process p
-            WHERE p.process_type = t.process_type AND p.wake_at <= moment
-              AND (t.version IS NULL OR p.version <= t.version)
-              AND p.lease_owner IS NOT NULL AND p.lease_until <= statement_timestamp()
-            ORDER BY p.wake_at LIMIT 1
-        ) p)) THEN
-        RETURN 0;
-    END IF;
     RETURN (
-        SELECT date_part('epoch', least(min(timer.wait), min(lease.wait), min(leased.wait)))
+        SELECT date_part('epoch', greatest(interval '0', least(min(free.wait), min(lease.wait),
+                                                               min(expired.wait))))
         FROM unnest(process_types, versions) t(process_type, version)
         LEFT JOIN LATERAL (
-            SELECT p.wake_at - moment AS wait FROM commandbus.process p
-            WHERE p.process_type = t.process_type AND p.wake_at > moment AND p.wake_at < 'infinity'
+            SELECT CASE WHEN p.wake_at > moment THEN p.wake_at - moment
+                        ELSE interval '0' END AS wait
+            FROM commandbus.process p
+            WHERE p.process_type = t.process_type AND p.wake_at < 'infinity'
               AND p.lease_owner IS NULL AND (t.version IS NULL OR p.version <= t.version)
             ORDER BY p.wake_at LIMIT 1
-        ) timer ON true
+        ) free ON true
         LEFT JOIN LATERAL (
             SELECT p.wake_at - moment AS wait FROM commandbus.process p
             WHERE p.process_type = t.process_type AND p.wake_at > moment AND p.wake_at < 'infinity'
               AND p.lease_owner IS NOT NULL AND (t.version IS NULL OR p.version <= t.version)
             ORDER BY p.wake_at LIMIT 1
         ) lease ON true
-        -- All that is due here is leased: there are as many as run.
+        -- There are as many as run, at most.
         LEFT JOIN LATERAL (
             SELECT min(greatest(p.lease_until, reclaims)) - statement_timestamp() AS wait
             FROM commandbus.process p
             WHERE p.process_type = t.process_type AND p.wake_at <= moment
               AND p.lease_owner IS NOT NULL
               AND (t.version IS NULL OR p.version <= t.version)
-        ) leased ON true);
+        ) expired ON true
+        -- Of none at all greatest() would make 0.
+        HAVING least(min(free.wait), min(lease.wait), min(expired.wait)) IS NOT NULL);
 END
 $$;
 
