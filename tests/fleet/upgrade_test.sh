@@ -13,12 +13,14 @@ record() {
         -c "\\copy commandbus.schema_version (component, version, oldest_binary, name, checksum) from '$1'" -c COMMIT
 }
 
-# A database with the tables and functions of the last commit before 0.1.0. Its bookkeeping claims to be of today, for
-# today's workers would not start on another: $work/former is what was really recorded.
+# A database with the tables and functions of the last commit before 0.1.0, and what today's workers need beside them.
+# Its bookkeeping claims to be of today, for today's workers would not start on another: $work/former is what was really
+# recorded.
 former_database() {
     recorded >"$work/today"
     server -c "DROP DATABASE $database WITH (FORCE)" -c "CREATE DATABASE $database TEMPLATE template0"
     gunzip -c "$fleet_dir/former_schema.sql.gz" | psql -Xq -v ON_ERROR_STOP=1 -d "$url" >/dev/null
+    psql -Xq -v ON_ERROR_STOP=1 -d "$url" -f "$fleet_dir/former_bridge.sql"
     sql "$waiting_procedure" >/dev/null
     recorded >"$work/former"
     record "$work/today"
