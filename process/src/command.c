@@ -194,9 +194,8 @@ bool reply_is_of_failure(const inbox_item *reply)
     return is_canceled_for(reply, failure_taken);
 }
 
-/* The id is derived from process, step and send number; deliver_replies has put the domain of the
- * command's row beside it, and has asked that row whether this process sent it and told it to reply
- * there. */
+/* The id is derived from process, step and send number; whoever put the reply into the inbox has
+ * put the domain of the command's row beside it, and that row says that this process sent it. */
 bool reply_is_to(const inbox_item *item, const record *r)
 {
     const char *id, *domain;

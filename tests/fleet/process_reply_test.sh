@@ -94,6 +94,34 @@ test_a_doubled_reply_and_one_after_the_end_change_nothing() {
     stop_worker a
 }
 
+# Somebody has all processes locked: replies to them go to their queue meanwhile.
+lock_processes() {
+    local line
+    coproc holder { psql -XqAt -d "$url"; }
+    echo 'BEGIN; SELECT count(*) FROM (SELECT FROM commandbus.process FOR UPDATE) p;' >&"${holder[1]}"
+    read -r line <&"${holder[0]}"
+    same "$line" "$1" 'processes that are locked'
+}
+unlock_processes() {
+    local pid=$holder_PID
+    echo 'COMMIT; \q' >&"${holder[1]}"
+    wait "$pid"
+}
+
+# DESIGN 4: who settles a command tells its process, and nobody has to deliver.
+test_a_process_needs_no_instance_that_delivers_replies() {
+    stage_flows
+    only process-execution
+    start_ready runs "${role[@]}"
+    only command-handlers
+    start_ready handles "${role[@]}"
+    id=$(start Five "$(noted)")
+    status_is "$id" COMPLETED
+    same "$(sql "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pgmq.q_payments__replies_msg_id_seq")" 0 'messages in the reply queue'
+    for name in runs handles; do stop_worker "$name"; done
+    check_processes 'COMPLETED 1'
+}
+
 # CONTRACT features.*: each instance does its part, and nobody else's.
 test_a_process_goes_through_three_instances_with_one_feature_each() {
     stage_flows
@@ -104,9 +132,11 @@ test_a_process_goes_through_three_instances_with_one_feature_each() {
     waits_at "$id" bookFx
     waits_at "$undone" bookFx
     same "$(count "status = 'PENDING'")" 2 'commands that nobody handles'
+    lock_processes 2
     only command-handlers
     start_ready handles "${role[@]}"
     wait_until "$in_queue = 2" 10
+    unlock_processes
     same "$(field "$id" current_wait)" bookFx 'where it waits while nobody delivers'
     only reply-processing
     start_ready delivers "${role[@]}"

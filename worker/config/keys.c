@@ -109,7 +109,7 @@ const config_key config_keys[] = {
     { "features.process-execution", KEY_BOOL, TOP(process_execution), .initial = "true",
       .help = "run processes" },
     { "features.reply-processing", KEY_BOOL, TOP(reply_processing), .initial = "true",
-      .help = "deliver replies to their processes" },
+      .help = "deliver replies that wait in queues to their processes" },
     { "features.http-api", KEY_BOOL, TOP(http_api), .initial = "false",
       .help = "serve the HTTP routes of the handler sets" },
 

@@ -76,9 +76,9 @@ $$;
 -- outcome, for longer than the grace. A reply that still lies in its queue is not lost. Never waits
 -- for a lock.
 --
--- A reply moves from the queue to the inbox to the record, each move in one transaction that holds
--- the process. What is not in the queue, and when we look after that neither in the inbox nor
--- recorded, is nowhere.
+-- A reply is in the queue or in the inbox when its command has ended, and moves from the one to the
+-- other to the record, each move in one transaction that holds the process. What is not in the
+-- queue, and when we look after that neither in the inbox nor recorded, is nowhere.
 CREATE OR REPLACE FUNCTION commandbus.restore_replies(process_ids uuid[] DEFAULT NULL,
     grace_seconds double precision DEFAULT 0, max_processes integer DEFAULT 1000,
     dry_run boolean DEFAULT false)
@@ -166,7 +166,7 @@ BEGIN
         SELECT m.*, p.inbox_seq + 1 AS seq, r.message
         FROM unnest(ids) i(id) JOIN commandbus.process p ON p.process_id = i.id
         JOIN commandbus.missing_reply m ON m.process_id = i.id AND m.command_id = ANY (found_)
-        -- What has ended since the look at its queue has its reply there.
+        -- What has ended since the look at its queue has its reply there or in the inbox.
         JOIN unnest(lost.commands, lost.final) l(command_id, final)
           ON l.command_id = m.command_id AND l.final = m.final
         CROSS JOIN LATERAL commandbus.reply_again(m.command_domain, m.command_id) r(message)
