@@ -189,7 +189,7 @@ static cb_flow stay_execute(cb_process *p, void *state)
 }
 TRIP_TYPE(Stay, stay_execute, .version = 1);
 
-/* DESIGN 8.1, 8.6: the reply never reached its queue; nobody does anything about it by hand. */
+/* DESIGN 8.1, 8.6: the reply never reached its inbox; nobody does anything about it by hand. */
 Test(housekeeping, gives_a_process_the_reply_that_was_lost)
 {
     cb_worker *w = soon(embed_worker(PROCESSES(&Stay)));
@@ -202,7 +202,7 @@ Test(housekeeping, gives_a_process_the_reply_that_was_lost)
               "commandbus.receive('risk', 'handlers', 9)) SELECT commandbus.settle('risk', "
               "'handlers', array_agg(command_id), array_agg(lease_no), "
               "array_agg('SUCCESS'::text)) FROM claimed; "
-              "DELETE FROM pgmq.q_fx__replies; COMMIT");
+              "DELETE FROM commandbus.process_inbox; COMMIT");
 
     await_process("COMPLETED", id);
     await(embed_told("replies.restored") == 1);
