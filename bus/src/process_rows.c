@@ -174,8 +174,9 @@ enum {
     LOCKED,
 };
 
-/* Who has a process locked has it for a moment: its reply is worth another look soon. */
-static const double look_again_seconds = 0.01;
+/* Who has a process locked has it for a moment: its reply is worth another look soon, but not
+ * before the worker looks for replies again (longest_without_replies_ns of its claimer). */
+static const double look_again_seconds = 0.02;
 
 static const int64_t default_claim_bytes = 8 * 1024 * 1024;
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_build.h"
+
 const char *const record_kind_names[KINDS] = {
     [KIND_STEP] = "STEP",
     [KIND_WAIT] = "WAIT",
@@ -177,11 +179,6 @@ bool inbox_read(json_object *from, inbox_item *to)
 
 /* ---- writing ---- */
 
-static const char *json_text(json_object *value)
-{
-    return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : NULL;
-}
-
 static const char *id_text(const cb_uuid *id)
 {
     return id->text[0] ? id->text : NULL;
@@ -195,7 +192,7 @@ static bool may_repeat(const record *r)
            strcmp(r->settled_command.text, r->command_id.text) != 0;
 }
 
-void record_put(const record *r, bool is_new, cb_process_item *to)
+void record_put(const record *r, bool is_new, cb_process_item *to, bool *whole)
 {
     cb_process_record out = {
         .ordinal = r->ordinal,
@@ -214,10 +211,10 @@ void record_put(const record *r, bool is_new, cb_process_item *to)
         .took_ms = r->took_ms,
         .error_code = r->error_code,
         .error_message = r->error_message,
-        .result = json_text(r->result),
-        .opening = json_text(r->opening),
-        .patch = json_text(r->patch),
-        .owes = json_text(r->compensation),
+        .result = json_plain(r->result, whole),
+        .opening = json_plain(r->opening, whole),
+        .patch = json_plain(r->patch, whole),
+        .owes = json_plain(r->compensation, whole),
         .in_doubt = r->in_doubt,
         .finished = !record_is_open(r) || r->status == RECORD_FAILED,
     };

@@ -121,8 +121,9 @@ void record_drop_result(record *r);
 bool record_read(json_object *from, int ordinal, record *to);
 bool inbox_read(json_object *from, inbox_item *to);
 
-/* Puts it into what is settled. is_new: the database has none of this ordinal. */
-void record_put(const record *r, bool is_new, cb_process_item *to);
+/* Puts it into what is settled. is_new: the database has none of this ordinal. *whole turns false
+ * when there is no memory for one of its texts. */
+void record_put(const record *r, bool is_new, cb_process_item *to, bool *whole);
 /* The database has it as it is. */
 void record_settled(record *r);
 

@@ -50,18 +50,13 @@ static double lease_seconds(const cb_process *p)
                                                                      : least;
 }
 
-static const char *plain(json_object *value)
+static const char *plain_unless_empty(json_object *list, bool *whole)
 {
-    return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : NULL;
-}
-
-static const char *plain_unless_empty(json_object *list)
-{
-    return json_object_array_length(list) > 0 ? plain(list) : NULL;
+    return json_object_array_length(list) > 0 ? json_plain(list, whole) : NULL;
 }
 
 /* The row. A state that cannot be written stays as it was. */
-static cb_process_item *new_item(cb_process *p, bool checkpoint)
+static cb_process_item *new_item(cb_process *p, bool checkpoint, bool *whole)
 {
     const run_timers *timers = &p->outcome.timers;
     OWNED(json_object) state = p->state.changed ? state_json(p) : NULL;
@@ -69,6 +64,8 @@ static cb_process_item *new_item(cb_process *p, bool checkpoint)
 
     if (p->state.changed && !state)
         run_stray(p, "the code left a state that cannot be kept");
+    if (!leaves && (p->leaving.way != LEAVING_NOT || p->leaving.unreadable))
+        *whole = false;
     return cb_process_item_new(&(cb_process_outcome){
         .process_id = p->claim.row->process_id,
         .lease_no = p->claim.row->lease_no,
@@ -81,10 +78,10 @@ static cb_process_item *new_item(cb_process *p, bool checkpoint)
         .step = p->outcome.step,
         .wait = p->outcome.wait,
         .awaits_reply = awaits_reply(p),
-        .state = plain(state),
+        .state = json_plain(state, whole),
         .error_code = p->outcome.error_code,
         .error_message = p->outcome.error_message,
-        .leaving = plain(leaves),
+        .leaving = json_plain(leaves, whole),
         .deadline_spent = p->outcome.deadline_spent,
         .seen = p->claim.row->inbox_seq,
         .retry_ms = timers->retry_ms > 0 ? (double)timers->retry_ms : 0,
@@ -93,18 +90,18 @@ static cb_process_item *new_item(cb_process *p, bool checkpoint)
         .timeout_at_ms =
             timers->timeout_ms <= 0 && timers->timeout_at > 0 ? (double)timers->timeout_at : 0,
         .wake = wake_names[timers->wake],
-        .cancels = plain_unless_empty(p->outcome.cancels),
-        .events = plain_unless_empty(p->outcome.events),
+        .cancels = plain_unless_empty(p->outcome.cancels, whole),
+        .events = plain_unless_empty(p->outcome.events, whole),
     });
 }
 
-static void put_commands(cb_process_item *item, const run_commands *commands)
+static void put_commands(cb_process_item *item, const run_commands *commands, bool *whole)
 {
     for (size_t i = 0; i < commands->n; i++) {
         const run_command *c = &commands->items[i];
         cb_process_item_send(item, &(cb_process_command){ .domain = c->domain,
                                                           .command_type = c->command_type,
-                                                          .data = plain(c->data),
+                                                          .data = json_plain(c->data, whole),
                                                           .command_id = c->id.text,
                                                           .without_reply = c->without_reply,
                                                           .max_attempts = c->max_attempts,
@@ -114,20 +111,21 @@ static void put_commands(cb_process_item *item, const run_commands *commands)
 
 bool settlement_make(cb_process *p, bool checkpoint, cb_process_settlement *ret)
 {
-    OWNED(cb_process_item) item = new_item(p, checkpoint);
+    bool whole = true;
+    OWNED(cb_process_item) item = new_item(p, checkpoint, &whole);
 
     if (!item)
         return false;
     for (size_t i = 0; i < p->history.n; i++) {
         if (p->history.records[i].dirty)
-            record_put(&p->history.records[i], i >= p->history.n_settled, item);
+            record_put(&p->history.records[i], i >= p->history.n_settled, item, &whole);
     }
     for (size_t i = 0; i < p->inbox.n; i++) {
         if (p->inbox.items[i].consumed)
             cb_process_item_consume(item, p->inbox.items[i].seq);
     }
-    put_commands(item, &p->outcome.commands);
-    if (!cb_process_item_is_whole(item))
+    put_commands(item, &p->outcome.commands, &whole);
+    if (!whole || !cb_process_item_is_whole(item))
         return false;
     cb_process_item_free(p->outcome.item);
     p->outcome.item = cb_process_item_take(&item);

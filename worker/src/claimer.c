@@ -208,7 +208,7 @@ static bool lane_is_due(lane *l, int64_t now, int64_t *at)
     }
     if (free && state->look_by && state->look_by < next)
         next = state->look_by;
-    if (free && state->doubt_at && state->doubt_at < next)
+    if ((free || l->n_slots == 0) && state->doubt_at && state->doubt_at < next)
         next = state->doubt_at;
     if ((free && (state->hinted || state->sleep.hot)) || now >= next) {
         next = lane_paced_until(l);
@@ -229,7 +229,7 @@ static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
         if (!lane_is_due(l, now, until))
             continue;
         state->doubts = !state->hinted && state->doubt_at && now >= state->doubt_at;
-        state->replies = state->replied || state->doubts ||
+        state->replies = state->replied || state->doubt_at ||
                          now >= state->replies_at + longest_without_replies_ns;
         if (state->replies)
             state->replies_at = now;
@@ -247,12 +247,15 @@ static lane *claimer_find_due(claimer *c, int64_t now, int64_t *until)
 static lane *claimer_next_lane(claimer *c)
 {
     int64_t now = now_ns(), until = INT64_MAX;
+    lane *found = NULL;
 
     pthread_mutex_lock(&c->mutex);
-    /* Said before `stopping` is looked at: whoever stops sees one or the other. */
-    atomic_store(&c->claiming, true);
-    lane *found = claimer_find_due(c, now, &until);
-    atomic_store(&c->claiming, found != NULL);
+    if (!atomic_load(&c->worker->stopping)) {
+        /* Said before `stopping` is looked at again: whoever stops sees one or the other. */
+        atomic_store(&c->claiming, true);
+        found = claimer_find_due(c, now, &until);
+        atomic_store(&c->claiming, found != NULL);
+    }
     if (!found && !c->sweep_wanted && !atomic_load(&c->worker->ending)) {
         if (c->sweep_at && c->sweep_at < until)
             until = c->sweep_at;

@@ -222,31 +222,6 @@ static double seconds_to_timer(process_lane *l, const cb_process_look *look)
     return seconds;
 }
 
-static bool lanes_share_replies(const lane *a, const lane *b)
-{
-    const sleeper *s = &a->claiming.sleep, *t = &b->claiming.sleep;
-
-    for (size_t i = a->first_reply; i < s->n_queues; i++) {
-        for (size_t k = b->first_reply; k < t->n_queues; k++) {
-            if (strcmp(s->queues[i], t->queues[k]) == 0)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Who delivers wakes nobody when it would be itself. Perhaps it was for another of our lanes. */
-static void process_hint_sharers(const lane *l)
-{
-    const cb_worker *w = l->worker;
-
-    for (size_t i = 0; i < w->n_domains; i++) {
-        lane *other = worker_lane(w, PROCESSES, i);
-        if (other != l && lanes_share_replies(l, other))
-            claimer_hint(other);
-    }
-}
-
 /* One call delivers the replies that have come, takes what is due, and tells when the next timer
  * will be. */
 static bool process_claim(lane *base, cb_db *db, size_t quantity, claimed *ret, cb_error *e)
@@ -270,8 +245,6 @@ static bool process_claim(lane *base, cb_db *db, size_t quantity, claimed *ret, 
     ret->more_replies = look.more_replies;
     ret->look_within = seconds_to_timer(l, &look);
     process_tell_claimed(base, ret->n, &look);
-    if (look.delivered > 0)
-        process_hint_sharers(base);
     if (ret->n > 0)
         ret->claim = cb_process_claim_take(&taken);
     return true;
