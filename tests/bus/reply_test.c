@@ -10,7 +10,14 @@
 
 #include <stdio.h>
 
-TestSuite(reply, .init = pay_open, .fini = bus_close);
+/* DESIGN 2: whoever waits for a lock here fails. */
+static void open_impatient(void)
+{
+    pay_open();
+    test_exec(bus.conn, "SET lock_timeout = '500ms'");
+}
+
+TestSuite(reply, .init = open_impatient, .fini = bus_close);
 
 static cb_uuid waiting_process(void)
 {
@@ -87,7 +94,6 @@ Test(reply, belongs_to_the_transaction_of_the_outcome) /* DESIGN 8.3 */
 Test(reply, goes_to_the_queue_while_somebody_has_the_process_locked)
 {
     cb_uuid command, id = process_with_command(&command);
-    test_exec(bus.conn, "SET lock_timeout = '500ms'");
 
     BUS_UNHEARD(life_settle(&command, "SUCCESS"));
 
