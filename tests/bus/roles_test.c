@@ -165,7 +165,7 @@ static const struct {
     { "reply_message", "" },
     { "request_decision", "" },
     { "send_for_processes", "" },
-    { "send_replies", "" },
+    { "give_replies", "" },
     { "settle_each", "" },
     { "sort_out_messages", "" },
     { "start_batches", "" },
@@ -173,7 +173,7 @@ static const struct {
     { "trim_places", "" },
     { "unread_replies", "" },
     { "wake_for_capacity", "" },
-    { "wake_sleepers", "" },
+    { "wake", "" },
 };
 
 /* Who may read what: whole relations, or all but the columns named after "monitor -". */

@@ -264,7 +264,7 @@ Test(wake_up, by_a_name_that_is_too_long_spoils_no_send)
               "SELECT commandbus.sleep_announce(repeat('x', 9000), '{fx__commands}', 61)");
 
     life_send("");
-    test_exec(bus.conn, "SELECT commandbus.wake_sleepers('fx__commands'),"
+    test_exec(bus.conn, "SELECT commandbus.wake('fx__commands'),"
                         "commandbus.wake_for_capacity('fx', 1, 1)");
 }
 

@@ -108,7 +108,7 @@ $$;
 CREATE OR REPLACE FUNCTION commandbus.wake_for_capacity(domain text, fleet_limit integer,
     came_free integer)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-SET enable_sort = off SET enable_seqscan = off -- see wake_sleepers
+SET enable_sort = off SET enable_seqscan = off -- see wake
 AS $$
 DECLARE
     sleeper text;
@@ -294,7 +294,7 @@ BEGIN
               HINT = 'Call again; commandbus doctor shows long transactions and who holds them.';
     END;
     -- There may be room for everybody now.
-    PERFORM commandbus.wake_sleepers(set_fleet_limit.domain || '__commands', 1000);
+    PERFORM commandbus.wake(set_fleet_limit.domain || '__commands', 1000);
     RETURN before <> set_fleet_limit.fleet_limit;
 END
 $$;

@@ -178,7 +178,7 @@ BEGIN
         EXECUTE format('UPDATE pgmq.%I SET vt = statement_timestamp() WHERE msg_id = ANY ($1)',
                        'q_' || queue_name)
         USING released.msg_ids;
-        PERFORM commandbus.wake_sleepers(queue_name, cardinality(released.ids));
+        PERFORM commandbus.wake(queue_name, cardinality(released.ids));
     END IF;
     RETURN QUERY SELECT unnest(released.ids);
 END

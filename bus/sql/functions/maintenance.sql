@@ -49,7 +49,7 @@ BEGIN
                                    'lost_msg_id', lost.msg_id));
         RETURN NEXT lost.command_id;
     END LOOP;
-    PERFORM commandbus.wake_sleepers(queue_name, 1000);
+    PERFORM commandbus.wake(queue_name, 1000);
 END
 $$;
 

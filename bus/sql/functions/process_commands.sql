@@ -38,6 +38,10 @@ BEGIN
     LOOP
         IF c.problem = 'UNKNOWN_DOMAIN' THEN
             PERFORM commandbus.known_domain(c.domain);
+            -- It was registered just now, and nothing has been checked by its limits.
+            RAISE EXCEPTION 'domain % was registered just now', c.domain
+                USING ERRCODE = 'serialization_failure',
+                      HINT = 'Bring it again; nothing was settled.';
         ELSIF c.problem IS NOT NULL THEN
             PERFORM commandbus.refuse_problem(c.problem);
         END IF;
@@ -102,7 +106,7 @@ BEGIN
                                                   NULL, NULL, NULL, c.reason, true)) AS messages
         INTO held FROM canceled c WHERE c.reply_to IS NOT NULL;
         IF held.queues IS NOT NULL THEN
-            PERFORM commandbus.send_replies(name, held.queues, held.messages, held.process_ids,
+            PERFORM commandbus.give_replies(name, held.queues, held.messages, held.process_ids,
                                             cancel_unreceived.worker);
         END IF;
     END LOOP;
@@ -154,7 +158,7 @@ BEGIN
                                                   c.reason, true)) AS messages
         FROM ended c WHERE c.reply_to IS NOT NULL GROUP BY c.domain ORDER BY c.domain
     LOOP
-        PERFORM commandbus.send_replies(replies.domain, replies.queues, replies.messages,
+        PERFORM commandbus.give_replies(replies.domain, replies.queues, replies.messages,
                                         replies.process_ids, end_failed.worker);
     END LOOP;
 END

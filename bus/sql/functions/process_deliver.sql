@@ -1,4 +1,4 @@
--- Replies to processes: into their inboxes, by whoever ends a command (send_replies), or from a
+-- Replies to processes: into their inboxes, by whoever ends a command (give_replies), or from a
 -- reply queue, where those lie that could not be put there at once.
 
 -- Puts replies into the inboxes of live processes and makes them due, or leaves that to who holds
@@ -75,7 +75,7 @@ BEGIN
            array_agg(DISTINCT w.domain) FILTER (WHERE NOT w.leased) AS domains
     INTO done FROM woken w CROSS JOIN LATERAL unnest(w.ords) o(ord);
     IF done.domains IS NOT NULL THEN
-        PERFORM commandbus.wake_sleepers(d || '__processes', cardinality(done.ords))
+        PERFORM commandbus.wake(d || '__processes', cardinality(done.ords))
         FROM unnest(done.domains) d;
     END IF;
     RETURN done.ords;

@@ -101,7 +101,8 @@ CREATE OR REPLACE FUNCTION commandbus.release_unknown_processes(worker text, pro
 RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    moment timestamptz := commandbus.now();
+    moment   timestamptz := commandbus.now();
+    released bigint;
 BEGIN
     IF (cardinality(process_ids) = cardinality(lease_nos)
         AND array_position(process_ids, NULL) IS NULL
@@ -134,8 +135,9 @@ BEGIN
     )
     SELECT f.process_id FROM freed f;
 
-    IF FOUND THEN
-        PERFORM commandbus.wake_sleepers(d.domain || '__processes')
+    GET DIAGNOSTICS released = ROW_COUNT;
+    IF released > 0 THEN
+        PERFORM commandbus.wake(d.domain || '__processes', released)
         FROM (SELECT DISTINCT t.domain FROM commandbus.process_type t
               WHERE t.process_type = ANY (process_types)) d;
     END IF;

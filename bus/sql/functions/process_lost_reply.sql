@@ -182,7 +182,7 @@ BEGIN
         INSERT INTO commandbus.process_event (process_id, command_id, event, db_user, details)
         VALUES (one.process_id, one.command_id, 'REPLY_RESTORED', session_user,
                 one.message - 'correlation_id' || jsonb_build_object('ended_at', one.ended_at));
-        PERFORM commandbus.wake_sleepers(one.domain || '__processes');
+        PERFORM commandbus.wake(one.domain || '__processes');
         process_id := one.process_id;
         process_type := one.process_type;
         command_id := one.command_id;

@@ -350,7 +350,7 @@ BEGIN
     END IF;
     PERFORM set_config('commandbus.responded', respond.process_id || ' ' || place, true);
     IF wakes THEN
-        PERFORM commandbus.wake_sleepers(held.domain || '__processes');
+        PERFORM commandbus.wake(held.domain || '__processes');
     END IF;
     RETURN true;
 END

@@ -115,9 +115,14 @@ BEGIN
         AND cardinality(opened) IS NOT DISTINCT FROM cardinality(opened_of)
         AND cardinality(rewritten) IS NOT DISTINCT FROM cardinality(rewritten_of)
         AND cardinality(commands) IS NOT DISTINCT FROM cardinality(commands_of)
-        AND cardinality(consumed) IS NOT DISTINCT FROM cardinality(consumed_of)) IS NOT TRUE THEN
+        AND cardinality(consumed) IS NOT DISTINCT FROM cardinality(consumed_of)
+        -- What is said of an item that is not there would be lost without a word.
+        AND NOT EXISTS (SELECT FROM unnest(opened_of || rewritten_of || commands_of || consumed_of)
+                            o(item)
+                        WHERE (o.item BETWEEN 1 AND n) IS NOT TRUE)) IS NOT TRUE THEN
         PERFORM commandbus.refuse('INVALID_DATA',
-            'settle_process_arrays takes a worker, and arrays of equal length that belong together',
+            'settle_process_arrays takes a worker, and arrays of equal length that belong together '
+            'and name items of the call',
             'Correct the call; nothing was settled.');
     END IF;
 
@@ -301,7 +306,8 @@ BEGIN
               ) o) r
         WHERE h.ctid = r.place;
         GET DIAGNOSTICS found = ROW_COUNT;
-        IF found <> cardinality(rewritten) AND cardinality(done.ords) = n THEN
+        IF found <> (SELECT count(*) FROM unnest(rewritten_of) o(item)
+                     WHERE owners[o.item] IS NOT NULL) THEN
             PERFORM commandbus.refuse('INVALID_DATA',
                 'there is no record that one of the rewritten ones could take the place of',
                 'Correct the call; nothing was settled.');
@@ -357,7 +363,7 @@ BEGIN
         HAVING count(*) > 0;
     END IF;
     IF done.due_domains IS NOT NULL THEN
-        PERFORM commandbus.wake_sleepers(d || '__processes', count(*))
+        PERFORM commandbus.wake(d || '__processes', count(*))
         FROM unnest(done.due_domains) d GROUP BY d;
     END IF;
     IF done.ended_of IS NOT NULL THEN

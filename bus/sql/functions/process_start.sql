@@ -179,7 +179,7 @@ BEGIN
             || '. Nothing was started again.');
     END IF;
     IF lease IS NULL THEN
-        PERFORM commandbus.wake_sleepers(known.domain || '__processes');
+        PERFORM commandbus.wake(known.domain || '__processes');
     END IF;
     RETURN id;
 END
@@ -284,7 +284,7 @@ BEGIN
             'It was started before: commandbus process show ' || taken || '. Nothing was started.');
     END IF;
     IF ids IS NOT NULL AND lease IS NULL THEN
-        PERFORM commandbus.wake_sleepers(known.domain || '__processes', cardinality(ids));
+        PERFORM commandbus.wake(known.domain || '__processes', cardinality(ids));
     END IF;
     RETURN QUERY SELECT unnest(ids);
 END

@@ -86,7 +86,7 @@ BEGIN
             jsonb_build_object('reason', reason, 'error_code', held.error_code) || details);
     -- The decision is about what the command has come to, also when its reply was lost.
     PERFORM commandbus.restore_replies(ARRAY[held.process_id]);
-    PERFORM commandbus.wake_sleepers(held.domain || '__processes');
+    PERFORM commandbus.wake(held.domain || '__processes');
 END
 $$;
 

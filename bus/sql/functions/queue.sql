@@ -241,9 +241,12 @@ BEGIN
         SELECT string_agg(format('WHEN %L THEN RETURN commandbus.%I(%s);', q.name,
                                  q.name || '.' || switch.verb, switch.passed), E'\n')
         INTO branches
-        FROM (SELECT d.domain || '__commands' AS name FROM commandbus.domain d
-              UNION SELECT r.queue_name FROM commandbus.reply_queue r ORDER BY 1) q
-        WHERE to_regproc(format('commandbus.%I', q.name || '.' || switch.verb)) IS NOT NULL;
+        FROM (SELECT n.name
+              FROM (SELECT d.domain || '__commands' AS name FROM commandbus.domain d
+                    UNION SELECT r.queue_name FROM commandbus.reply_queue r) n
+              WHERE to_regproc(format('commandbus.%I', n.name || '.' || switch.verb)) IS NOT NULL
+              -- Branches are tried one by one, each with a plan: more would cost more than EXECUTE.
+              ORDER BY 1 LIMIT 64) q;
         EXECUTE format($sql$
             CREATE OR REPLACE FUNCTION commandbus.%1$I(queue_name text, %2$s)
             RETURNS %3$s LANGUAGE plpgsql AS $body$
@@ -532,7 +535,7 @@ BEGIN
             ') SELECT count(*) FROM revealed', queue_table, hidden) END
     INTO revealed USING CASE WHEN is_commands THEN interval '366 days' ELSE interval '1 day' END;
     IF revealed > 0 AND NOT dry_run THEN
-        PERFORM commandbus.wake_sleepers(queue_name, revealed);
+        PERFORM commandbus.wake(queue_name, revealed);
     END IF;
     RETURN revealed;
 END

@@ -95,7 +95,7 @@ BEGIN
                                            'error_code', 'LEASE_EXHAUSTED',
                                            'found_by', sort_out_messages.worker));
                 IF found_row.reply_to IS NOT NULL THEN
-                    PERFORM commandbus.send_replies(sort_out_messages.domain,
+                    PERFORM commandbus.give_replies(sort_out_messages.domain,
                         ARRAY[found_row.reply_to],
                         ARRAY[commandbus.reply_message(found_row.command_id,
                               found_row.correlation_id, 'FAILED', NULL, 'TRANSIENT',

@@ -27,7 +27,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM commandbus.put_into(queue_name, messages, NULL, NULL);
-    PERFORM commandbus.wake_sleepers(queue_name, cardinality(messages));
+    PERFORM commandbus.wake(queue_name, cardinality(messages));
     RETURN true;
 END
 $$;
@@ -38,9 +38,7 @@ $$;
 -- reply that has nowhere to go is recorded, and spoils nothing.
 -- process_ids: which process sent each command, as the command's row says; NULL for others'. A
 -- command of a process replies to a queue of processes, or to none.
--- Before CREATE: what a database may have of before processes were told directly.
-DROP FUNCTION IF EXISTS commandbus.send_replies(text, text[], jsonb[]);
-CREATE OR REPLACE FUNCTION commandbus.send_replies(domain text, queue_names text[],
+CREATE OR REPLACE FUNCTION commandbus.give_replies(domain text, queue_names text[],
     messages jsonb[], process_ids uuid[] DEFAULT NULL, worker text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -52,8 +50,8 @@ BEGIN
     -- In an older snapshot a process that has moved is an error, and not one to skip.
     IF array_remove(process_ids, NULL) <> '{}'
        AND current_setting('transaction_isolation') = 'read committed' THEN
-        put := commandbus.put_replies(send_replies.worker, process_ids,
-                                      array_fill(send_replies.domain,
+        put := commandbus.put_replies(give_replies.worker, process_ids,
+                                      array_fill(give_replies.domain,
                                                  ARRAY[cardinality(process_ids)]), messages);
         IF cardinality(put) = cardinality(queues) THEN
             RETURN;
@@ -63,7 +61,7 @@ BEGIN
         END LOOP;
     -- Nearly every other call, and then there is nothing to sort.
     ELSIF queue_names[1] = ALL (queue_names)
-          AND commandbus.enqueue(queue_names[1], send_replies.messages) THEN
+          AND commandbus.enqueue(queue_names[1], give_replies.messages) THEN
         RETURN;
     END IF;
     FOR one IN SELECT r.queue_name, array_agg(r.message) AS messages
@@ -72,7 +70,7 @@ BEGIN
                GROUP BY r.queue_name ORDER BY 1 LOOP
         IF NOT commandbus.enqueue(one.queue_name, one.messages) THEN
             INSERT INTO commandbus.audit (command_id, domain, event_type, details)
-            SELECT (m ->> 'command_id')::uuid, send_replies.domain, 'REPLY_UNDELIVERABLE',
+            SELECT (m ->> 'command_id')::uuid, give_replies.domain, 'REPLY_UNDELIVERABLE',
                    jsonb_build_object('reply_to', one.queue_name, 'outcome', m -> 'outcome')
             FROM unnest(one.messages) m;
         END IF;

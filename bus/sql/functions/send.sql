@@ -97,7 +97,7 @@ CREATE OR REPLACE FUNCTION commandbus.send(domain text, command_type text, data 
     max_attempts integer DEFAULT NULL, delay_seconds double precision DEFAULT 0,
     timeout_seconds integer DEFAULT NULL, batch_id uuid DEFAULT NULL, headers jsonb DEFAULT NULL)
 RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_sort = off SET enable_seqscan = off AS $$ -- for the sleepers: see wake_sleepers
+SET enable_sort = off SET enable_seqscan = off AS $$ -- for the sleepers: see wake
 #variable_conflict use_variable
 DECLARE
     limits     record;
@@ -208,7 +208,7 @@ BEGIN
     SELECT i, put_commands.domain, 'SENT', session_user FROM unnest(command_ids) i;
 
     IF statement_timestamp() >= ANY (vts) THEN
-        PERFORM commandbus.wake_sleepers(queue_name, cardinality(command_ids));
+        PERFORM commandbus.wake(queue_name, cardinality(command_ids));
     END IF;
 EXCEPTION
     -- Cheaper than ON CONFLICT for each row: in nearly every call there is none.

@@ -227,7 +227,8 @@ BEGIN
     END LOOP;
 
     IF statement_timestamp() >= ANY (put_off_until) THEN
-        PERFORM commandbus.wake_sleepers(settle_each.domain || '__commands');
+        PERFORM commandbus.wake(settle_each.domain || '__commands',
+                                cardinality(put_off_until));
     END IF;
     longest_result := (SELECT max(octet_length(r::text)) FROM unnest(results) r);
 END
@@ -313,7 +314,7 @@ BEGIN
     END IF;
 
     IF done.reply_queues IS NOT NULL THEN
-        PERFORM commandbus.send_replies(settle.domain, done.reply_queues, done.replies,
+        PERFORM commandbus.give_replies(settle.domain, done.reply_queues, done.replies,
                                         done.process_ids, settle.worker);
     END IF;
     IF known.fleet_limit > 0 AND done.ords IS NOT NULL THEN

@@ -15,9 +15,7 @@
 --
 -- The name is cut off because a payload has 8000 bytes at most: nobody's announcement may make a
 -- sender fail.
--- Before CREATE: what a database may have of before one was woken by name.
-DROP FUNCTION IF EXISTS commandbus.wake_sleepers(text);
-CREATE OR REPLACE FUNCTION commandbus.wake_sleepers(queue_name text, due bigint DEFAULT 1)
+CREATE OR REPLACE FUNCTION commandbus.wake(queue_name text, due bigint DEFAULT 1)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_sort = off
 SET enable_seqscan = off AS $$
 DECLARE
@@ -25,7 +23,7 @@ DECLARE
 BEGIN
     sleeper := (SELECT CASE WHEN due > 10 THEN '' ELSE left(s.worker, 1000) END
                 FROM commandbus.sleeper s
-                WHERE s.queue_name = wake_sleepers.queue_name
+                WHERE s.queue_name = wake.queue_name
                   AND s.expires_at > statement_timestamp()
                 ORDER BY s.expires_at DESC LIMIT 1);
     IF sleeper IS NOT NULL THEN
@@ -61,6 +59,6 @@ CREATE OR REPLACE FUNCTION commandbus.sleep_pass_on(worker text, queue_names tex
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM commandbus.sleep_end(sleep_pass_on.worker, sleep_pass_on.queue_names);
-    PERFORM commandbus.wake_sleepers(q) FROM unnest(queue_names) q;
+    PERFORM commandbus.wake(q) FROM unnest(queue_names) q;
 END
 $$;

@@ -58,7 +58,7 @@ BEGIN
         error_code = NULL, error_message = NULL, updated_at = statement_timestamp()
     WHERE c.command_id = held.command_id AND c.domain = held.domain;
     PERFORM commandbus.audit_decision(held, 'OPERATOR_RETRY', tsq_retry.operator, tsq_retry.reason);
-    PERFORM commandbus.wake_sleepers(held.domain || '__commands');
+    PERFORM commandbus.wake(held.domain || '__commands');
 END
 $$;
 
@@ -78,7 +78,7 @@ BEGIN
     PERFORM commandbus.audit_decision(held, end_by_operator.event_type, end_by_operator.operator,
                                       end_by_operator.reason);
     IF held.reply_to IS NOT NULL THEN
-        PERFORM commandbus.send_replies(held.domain, ARRAY[held.reply_to],
+        PERFORM commandbus.give_replies(held.domain, ARRAY[held.reply_to],
             ARRAY[commandbus.reply_message(held.command_id, held.correlation_id,
                   CASE end_by_operator.status WHEN 'COMPLETED' THEN 'SUCCESS' ELSE 'CANCELED' END,
                   end_by_operator.result, NULL, NULL, NULL, end_by_operator.reason, true)],

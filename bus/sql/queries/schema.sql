@@ -120,6 +120,9 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 SET LOCAL statement_timeout = 0;
 SET LOCAL lock_timeout = 0;
 SELECT pg_catalog.pg_advisory_xact_lock(109321486759283);
+-- Whoever registers a domain writes functions that we write too: one after the other.
+SELECT pg_catalog.pg_advisory_xact_lock(
+    pg_catalog.hashtextextended('commandbus.register_domain', 0));
 SET LOCAL lock_timeout = '5s';
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
