@@ -233,6 +233,10 @@ Test(process_item, arrays_that_do_not_belong_together_are_refused) /* CONTRACT *
         "'w', '{}', '{}', rewritten_of => '{1}'",
         "'w', '{}', '{}', commands_of => '{1}'",
         "'w', '{}', '{}', consumed => '{1}', consumed_of => '{1,1}'",
+        /* of an item that is not in the call */
+        "'w', '{}', '{}', consumed => '{1}', consumed_of => '{1}'",
+        "'w', '{}', '{}', consumed => '{1}', consumed_of => '{NULL}'",
+        "'w', '{}', '{}', commands => ARRAY[NULL]::commandbus.new_command[], commands_of => '{0}'",
     };
     char sql[300];
 
