@@ -230,7 +230,7 @@ static void *stop_patiently(void *worker)
     return NULL;
 }
 
-Test(wake, who_drains_is_not_called)
+Test(wake, who_drains_is_called_once_and_passes_it_on)
 {
     cb_worker *w =
         embed_start(HANDLERS({ "Test", wait_at_gate }), .domain.poll_interval_seconds = never,
@@ -243,6 +243,8 @@ Test(wake, who_drains_is_not_called)
     expect_value(bus.conn, "1", sleepers);
 
     cr_assert_eq(pthread_create(&stopping, NULL, stop_patiently, w), 0);
+    await(!cb_worker_is_running(w));
+    test_send_one(bus.db, .domain = "fx");
 
     await_value("0", sleepers);
     gate_open();

@@ -412,11 +412,19 @@ static bool claimer_begin_anew(claimer *c)
     return true;
 }
 
-/* Nobody is to call us any more, and who has done so in vain is heard by others. */
+/* While the worker stops: who calls us is to call somebody else. Only then is the database asked,
+ * which may not answer any more. */
 static void claimer_leave(claimer *c)
 {
-    for (size_t i = 0; i < c->n; i++)
-        sleep_leave(&c->lanes[i]->claiming.sleep);
+    for (size_t i = 0; i < c->n; i++) {
+        claim_state *state = &c->lanes[i]->claiming;
+        pthread_mutex_lock(&c->mutex);
+        bool called = state->called;
+        state->called = false;
+        pthread_mutex_unlock(&c->mutex);
+        if (called)
+            sleep_pass_on(&state->sleep);
+    }
 }
 
 void *claimer_thread(void *arg)

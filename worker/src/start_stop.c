@@ -276,8 +276,6 @@ static bool begin_to_stop(cb_worker *w)
     if (first) {
         for (size_t i = 0; i < w->n_lanes; i++)
             lane_give_back(w->lanes[i]);
-        for (lane_kind kind = COMMANDS; kind < KINDS; kind++)
-            claimer_freed(&w->claims[kind]); /* to say that nobody is to call us */
     }
     pthread_mutex_unlock(&w->life);
     if (first)
