@@ -322,8 +322,8 @@ static void move_processes(size_t i, void *arg)
         "WHERE status = 'IN_PROGRESS' ORDER BY random() LIMIT 3) SELECT commandbus.settle('fx', "
         "'test', array_agg(command_id), array_agg(lease_no), array_agg('SUCCESS'::text)) FROM taken "
         "HAVING count(*) > 0",
-        "SELECT commandbus.respond(process_id, 'L1') FROM (SELECT process_id FROM "
-        "commandbus.process ORDER BY random() LIMIT 1) p",
+        ("SELECT commandbus.respond(process_id, 'L1') FROM (SELECT process_id FROM "
+         "commandbus.process ORDER BY random() LIMIT 1) p"),
         "SELECT commandbus.deliver_replies('payments__replies', 'd', 5)",
         "SELECT commandbus.claim_processes('w', '{Pay}', '{1}', 5, 0.001)",
     };
