@@ -172,6 +172,8 @@ static void check_column(uint32_t type, const char *bytes, size_t length)
 
 static void check_rows(const item_rows *rows)
 {
+    if (rows->n == 0) /* and no bytes */
+        return;
     const char *at = rows->rows.bytes, *end = rows->rows.bytes + rows->rows.length;
 
     for (size_t i = 0; i < rows->n; i++) {
